@@ -1,0 +1,48 @@
+# `make run` does the main job, `make test` passes the tests. Each sets up what it needs the first time:
+# .venv with locked versions, and a Chromium if the machine has none. A second call sets up nothing.
+
+PYTHON ?= python3
+OUT ?=
+PYTEST_ARGS ?= -n 2 --dist loadfile
+
+VENV := .venv/bin
+
+# Nothing here is allowed to look for models on the network.
+export HF_HUB_OFFLINE := 1
+export TOKENIZERS_PARALLELISM := false
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run smoke test lint format lock bench-browsergym clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 26
+
+setup: ## environment and browser (the others call it by themselves)
+	@PYTHON=$(PYTHON) scripts/setup.sh
+
+run: setup ## the whole job once, small: train, evaluate in simulation and browser, report
+	$(VENV)/advsim run configs/smoke.yaml $(if $(OUT),--out $(OUT))
+
+smoke: run ## the same as run
+
+test: lint ## lint, type check and all tests
+	$(VENV)/python -m pytest $(PYTEST_ARGS)
+
+lint: setup ## ruff and mypy
+	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
+	$(VENV)/mypy
+
+format: setup ## let ruff rewrite what it can
+	$(VENV)/ruff check --fix .
+	$(VENV)/ruff format .
+
+lock: setup ## write requirements.lock from what .venv holds
+	scripts/lock.sh
+
+bench-browsergym: ## the environment of benchmarks/browsergym_speed.py, in .venv-browsergym
+	@PYTHON=$(PYTHON) benchmarks/browsergym_env.sh
+
+clean: ## remove environments and caches (runs stay)
+	rm -rf .venv .venv-browsergym build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find advsim benchmark_forms browser_eval tests benchmarks scripts -name __pycache__ -prune -exec rm -rf {} +
