@@ -14,9 +14,20 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES = ("advsim", "benchmark_forms", "browser_eval")
 
 # What only the extras bring; the core must import without it.
-NOT_CORE = (
-    "accelerate datasets matplotlib pandas peft playwright safetensors scipy tokenizers torch transformers trl"
-).split()
+NOT_CORE = [
+    *(
+        "accelerate",
+        "datasets",
+        "pandas",
+        "peft",
+        "safetensors",
+        "tokenizers",
+        "torch",
+        "transformers",
+        "trl",
+    ),
+    *("matplotlib", "playwright", "scipy"),
+]
 
 
 def canonical(name: str) -> str:
