@@ -1,0 +1,1 @@
+"""Rewards and verdicts: one small file an equation or a check."""
