@@ -1,7 +1,7 @@
 r"""Browser actions as values: the closed grammar, its parser, its printer and its prompt text.
 
-An action is one call, such as `fill(12, 'it\'s', press_enter=True)`. `parse` reads what a policy wrote and never
-raises: what holds no action gives an `ActionError`, which is data that the episode shows to the policy.
+An action is one call, such as `fill(12, "it's", press_enter=True)`. `parse` reads what a policy wrote and
+never raises: what holds no action gives an `ActionError`, which is data that the episode shows to the policy.
 """
 
 import math
@@ -80,7 +80,7 @@ class _Reject(Exception):
     """Why a call is not an action; inside this module only, becomes an `ActionError` or a `ValueError`."""
 
 
-# --- values ------------------------------------------------------------------------------------------------------
+# --- values -------------------------------------------------------------------------------------------------
 
 _DIGITS: Final = re.compile(r"[0-9]{1,18}")
 
@@ -99,7 +99,7 @@ def _whole(value: object) -> int | None:
 def _bid(value: object) -> int:
     inner = value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
     if isinstance(inner, str) and _DIGITS.fullmatch(inner.strip()):
-        return int(inner)
+        return int(inner.strip())
     whole = _whole(inner)
     if whole is None:
         raise _Reject(f"must be an element's number, such as 12, got {_show(value)}")
@@ -202,11 +202,11 @@ def _check(name: str, given: Mapping[str, object]) -> dict[str, Value]:
 
 def _unknown(name: str) -> str:
     near = get_close_matches(name[:40], NAMES, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"unknown action {_show(name)}{hint} Known actions: {', '.join(NAMES)}"
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"unknown action {_show(name)}{hint}; known actions: {', '.join(NAMES)}"
 
 
-# --- actions -----------------------------------------------------------------------------------------------------
+# --- actions ------------------------------------------------------------------------------------------------
 
 
 def _print_text(text: str) -> str:
@@ -234,8 +234,8 @@ class Action:
 
     Attributes:
         name: One of `NAMES`.
-        args: Every parameter's value, in the grammar's order, defaults included. `options` and `modifiers` are
-            tuples of texts, bids and indices integers.
+        args: Every parameter's value, in the grammar's order, defaults included. `options` and `modifiers`
+            are tuples of texts, bids and indices integers.
 
     Raises:
         ValueError: Name or arguments are not in the grammar.
@@ -305,7 +305,7 @@ class Action:
 
     @property
     def text(self) -> str:
-        """The canonical call, one line; `parse(action.text) == action`. Arguments at their default are left out."""
+        """The canonical call, one line, without defaults; `parse(action.text) == action`."""
         text = self._text
         if text is None:
             parts = []
@@ -331,7 +331,7 @@ class ActionError:
     message: str
 
 
-# --- reading -----------------------------------------------------------------------------------------------------
+# --- reading ------------------------------------------------------------------------------------------------
 
 # A candidate is a name and a parenthesis at the start of a line, after white space, backticks or `Action:`.
 _START: Final = re.compile(
@@ -365,7 +365,7 @@ def _found(text: str, position: int) -> str:
 def _read_value(text: str, position: int, depth: int = 0) -> tuple[object, int]:
     """Reads the value at `position`; gives it and the index after it."""
     mark = text[position : position + 1]
-    if mark in ("'", '"') and mark:
+    if mark in ("'", '"'):
         quoted = scan_quoted(text, position)
         if quoted is None:
             raise _Reject(f"a text begun with {mark} is never closed")
@@ -375,7 +375,7 @@ def _read_value(text: str, position: int, depth: int = 0) -> tuple[object, int]:
         if end < 0:
             raise _Reject(f"a text begun with {text[position : position + 2]} is never closed")
         return unescape(text[position + 2 : end]), end + 2
-    if mark in ("[", "(") and mark and depth < _DEEPEST:
+    if mark in ("[", "(") and depth < _DEEPEST:
         closing = "]" if mark == "[" else ")"
         items: list[object] = []
         position = _skip(text, position + 1)
@@ -430,7 +430,7 @@ def _read_arguments(name: str, text: str, position: int) -> tuple[dict[str, obje
 
 
 def _without_thoughts(text: str) -> str:
-    """Drops `<think>…</think>`, all after a `<think>` that never closes, all before a `</think>` never opened."""
+    """Drops `<think>…</think>`, what follows an unclosed `<think>`, what precedes an unopened `</think>`."""
     if "think>" not in text:
         return text
     kept: list[str] = []
@@ -478,7 +478,7 @@ def parse(text: str) -> Action | ActionError:
     return ActionError(error)
 
 
-# --- prompt text -------------------------------------------------------------------------------------------------
+# --- prompt text --------------------------------------------------------------------------------------------
 
 
 def signature(name: str) -> str:

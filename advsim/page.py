@@ -15,16 +15,18 @@ Reading is total: a line that does not parse is kept verbatim as an opaque node.
 lines of nothing but white space are dropped (they hold nothing, and an empty page is the empty text).
 
 Valid nodes, for which `parse(serialise(page)) == page` holds: role and keys match `[A-Za-z_][A-Za-z0-9_-]*`
-(keys may also hold `:` and `.`), 0 <= bid < 10**18, depth >= 0, `Token` texts hold no white space, comma, quote,
-backslash or control character and are not `True` or `False`, and opaque nodes come from `parse_line`.
+(keys may also hold `:` and `.`), 0 <= bid < 10**18, depth >= 0; the text of a `Token` is not empty, is not
+`True` or `False`, and holds no white space, comma, quote, backslash or control character; opaque nodes come
+from `parse_line`.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple, NoReturn
 
-# --- quoted text; action.py writes and reads its strings with the same two functions -----------------------------
+# --- quoted text; action.py writes and reads its strings with the same two functions ------------------------
 
 # Everything that str.splitlines or a terminal could take for a line break or a command, and lone surrogates,
 # so that a printed node is always one line and can always be encoded as UTF-8.
@@ -102,7 +104,7 @@ def scan_quoted(text: str, start: int) -> tuple[str, int] | None:
     return unescape(text[start + 1 : match.end() - 1]), match.end()
 
 
-# --- nodes -------------------------------------------------------------------------------------------------------
+# --- nodes --------------------------------------------------------------------------------------------------
 
 
 class Token(NamedTuple):
@@ -202,7 +204,7 @@ class Node(_Fields):
             raise TypeError(f"Node has no field to replace called {', '.join(sorted(changes))}")
         return node
 
-    _replace = replace  # type: ignore[assignment]  # the tuple's own would leave a stale line
+    _replace = __replace__ = replace  # the tuple's own would leave a stale line
 
     def with_prop(self, key: str, value: Value = None) -> "Node":
         """A copy with property `key` set, in its old place if it was there, otherwise at the end."""
@@ -215,7 +217,7 @@ class Node(_Fields):
         return self.replace(props=tuple(prop for prop in self.props if prop[0] != key))
 
 
-# --- pages -------------------------------------------------------------------------------------------------------
+# --- pages --------------------------------------------------------------------------------------------------
 
 _set = object.__setattr__
 
@@ -225,7 +227,7 @@ class Page:
 
     Args:
         nodes: The nodes, in document order.
-        text: The serialised page where the caller already has it (trusted, for speed); otherwise made on demand.
+        text: The serialised page where the caller already has it (trusted, for speed); else made on demand.
     """
 
     __slots__ = ("_hash", "_index", "_repeated", "_text", "nodes")
@@ -318,7 +320,7 @@ def serialise(page: Page) -> str:
     return page.text
 
 
-# --- reading -----------------------------------------------------------------------------------------------------
+# --- reading ------------------------------------------------------------------------------------------------
 
 _HEAD: Final = re.compile(
     r"(\t*+)( *+[ \t]*+)(?:\[(0|[1-9][0-9]{0,17}+)\][ \t]++)?([A-Za-z_][A-Za-z0-9_-]*+)([ \t]*+)"
@@ -357,7 +359,7 @@ def _scan_props(line: str, position: int) -> Props | None:
 
 
 def _scan(line: str) -> tuple[Node, str]:
-    """Reads a line; gives the node, its depth by leading tabs alone, and the indentation beyond those tabs."""
+    """Reads a line; gives the node, its depth by leading tabs alone, and the indentation beyond them."""
     head = _HEAD.match(line)
     if head is not None:
         tabs, indent, bid, role, gap = head.groups()
@@ -408,9 +410,11 @@ def parse(text: str) -> Page:
     return Page(tuple(nodes))
 
 
-# --- differences -------------------------------------------------------------------------------------------------
+# --- differences --------------------------------------------------------------------------------------------
 
-_LARGEST_MATCHED: Final = 4_000_000  # pairs of lines; beyond it the differing middle is replaced as a block
+# Beyond these difflib would take many seconds, so a differing middle is then replaced as one block.
+_MOST_LINES: Final = 4_000
+_MOST_EQUAL_PAIRS: Final = 200_000
 
 
 def _edit(old: Page, new: Page, position: int, node: Node) -> str:
@@ -430,9 +434,12 @@ def _operations(keys: list[object], new_keys: list[object]) -> list[tuple[str, i
         start += 1
     while end > start and new_end > start and keys[end - 1] == new_keys[new_end - 1]:
         end, new_end = end - 1, new_end - 1
-    middle = [("replace", 0, end - start, 0, new_end - start)]
-    if (end - start) * (new_end - start) <= _LARGEST_MATCHED:
-        middle = list(SequenceMatcher(None, keys[start:end], new_keys[start:new_end], False).get_opcodes())
+    mine, theirs = keys[start:end], new_keys[start:new_end]
+    middle = [("replace", 0, len(mine), 0, len(theirs))]
+    if len(mine) + len(theirs) <= _MOST_LINES:
+        counts = Counter(theirs)
+        if sum(counts[key] for key in mine) <= _MOST_EQUAL_PAIRS:
+            middle = list(SequenceMatcher(None, mine, theirs, False).get_opcodes())
     shifted = [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in middle]
     return [
         ("equal", 0, start, 0, start),
@@ -457,9 +464,9 @@ def diff(old: Page, new: Page) -> str:
     if len(before) == len(after):
         changed = [i for i, node in enumerate(after) if node is not before[i] and node != before[i]]
         # In place if bids line up; a few changed lines without bid (a title, a text) do not spoil that.
-        if all(before[i].bid == after[i].bid for i in changed):
-            if sum(after[i].bid is None for i in changed) <= 2:
-                return "\n".join([_edit(old, new, i, after[i]) for i in changed])
+        in_place = all(before[i].bid == after[i].bid for i in changed)
+        if in_place and sum(after[i].bid is None for i in changed) <= 2:
+            return "\n".join([_edit(old, new, i, after[i]) for i in changed])
 
     def key(node: Node) -> object:
         bid = node.bid
@@ -482,6 +489,7 @@ def diff(old: Page, new: Page) -> str:
     return "\n".join(lines)
 
 
+_SHOWN_BID: Final = re.compile(r"\[([0-9]{1,18}+)\] ")
 _NUMBERED: Final = re.compile(r"([=+])([0-9]{1,9}+) (.+)|-([0-9]{1,9}+)(?:\.\.([0-9]{1,9}+))?", re.DOTALL)
 
 
@@ -499,8 +507,9 @@ def patch(old: Page, diff_text: str) -> Page:
     size = len(old.nodes)
     for line in diff_text.split("\n"):
         if line.startswith("["):
-            bid = parse_line(line).bid
-            position = None if bid is None or not old.is_unique(bid) else old.index_of(bid)
+            shown = _SHOWN_BID.match(line)
+            bid = int(shown[1]) if shown else -1
+            position = old.index_of(bid) if old.is_unique(bid) else None
             if position is None:
                 raise ValueError(f"expected a line whose bid occurs once on the old page, got {line[:80]!r}")
             edits[position] = parse_line("\t" * old.nodes[position].depth + line)
