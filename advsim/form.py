@@ -1,4 +1,4 @@
-"""The form: one source for a task's first page (here), its behaviour (`world.symbolic`) and its HTML (`browser_eval.html`).
+"""The form: one source for a task's first page and behaviour (`world.symbolic`) and its HTML (`browser_eval.html`).
 
 A `FormSpec` says what the page holds and in which order. It says nothing about what is right or wrong: that is the
 task's `Expectation`, which no page, HTML or policy ever sees. The behaviour is stated in `docs/semantics.md`.
@@ -6,6 +6,8 @@ task's `Expectation`, which no page, HTML or policy ever sees. The behaviour is 
 
 from __future__ import annotations
 
+import datetime
+import re
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -14,6 +16,20 @@ FieldKind = Literal["text", "number", "date", "textarea", "select", "radio", "ch
 ButtonKind = Literal["submit", "reset", "button"]
 FIELD_KINDS: tuple[str, ...] = ("text", "number", "date", "textarea", "select", "radio", "checkbox")
 BUTTON_KINDS: tuple[str, ...] = ("submit", "reset", "button")
+
+
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _is_iso_date(text: str) -> bool:
+    try:
+        return datetime.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 class _Frozen(BaseModel):
@@ -80,6 +96,14 @@ class Control(_Frozen):
             raise ValueError(f"{self.key}: a radio group's value must be empty or one of its options")
         if self.kind == "checkbox" and self.value not in ("", "on"):
             raise ValueError(f"{self.key}: a checkbox's value is 'on' or empty")
+        if any(_folded(t) != t for t in (self.label, *self.options)):
+            raise ValueError(f"{self.key}: labels and options hold single spaces only, none at the ends")
+        if self.kind in ("text", "number", "date") and ("\n" in self.value or "\r" in self.value):
+            raise ValueError(f"{self.key}: only a textarea's value can hold line breaks")
+        if self.kind == "number" and self.value and not _NUMBER.fullmatch(self.value):
+            raise ValueError(f"{self.key}: a number's value is written like 12 or 12.50, got {self.value!r}")
+        if self.kind == "date" and self.value and not _is_iso_date(self.value):
+            raise ValueError(f"{self.key}: a date's value is written YYYY-MM-DD, got {self.value!r}")
         if not self.is_field and self.value:
             raise ValueError(f"{self.key}: a button has no value")
         if self.readonly and self.kind not in ("text", "number", "date", "textarea"):

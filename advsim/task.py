@@ -22,7 +22,8 @@ class Expectation(BaseModel):
         final: Key of the control that must be activated last.
         protected: First value of each field that must stay unchanged, by key.
         forbidden: Keys of the controls that must never be activated.
-        review: Key of the control that must be activated before `final` with no edit in between, if the task asks for it.
+        review: Key of the control that must be activated before `final` with no edit in between, where the task
+            asks for it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

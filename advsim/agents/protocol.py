@@ -13,6 +13,10 @@ from advsim.page import Page
 from advsim.task import Attack, Task
 
 
+class EngineError(RuntimeError):
+    """What an agent runs on failed (a server, a timeout). The episode becomes an error row: never a verdict."""
+
+
 class ExecutorSession(Protocol):
     """One executor in one episode."""
 
@@ -37,7 +41,10 @@ class AttackerSession(Protocol):
     """One attacker in one episode; at most one injection."""
 
     async def before(self, turn: int, page: Page, pending: Action | None) -> Attack | None:
-        """Called before transition `turn` (from 1) with the page and the executor's action: an Attack injects now, None waits."""
+        """Called before transition `turn` (from 1) with the page and the executor's action.
+
+        An Attack injects at this transition, None waits.
+        """
 
 
 class Attacker(Protocol):

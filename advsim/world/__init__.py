@@ -1,1 +1,1 @@
-"""Worlds: `symbolic` (exact form semantics), `webworld` (a language model), and, in `browser_eval`, the real browser."""
+"""Worlds: `symbolic` (exact form semantics) here, and the real browser in `browser_eval`."""

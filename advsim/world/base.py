@@ -1,7 +1,8 @@
-"""The protocol of a world, and the refusals that read the same in every world.
+"""The protocol of a world, and what a failing world raises.
 
 A world predicts the page after an action. `World` is synchronous (exact and cheap worlds); `AsyncWorld` has the same
-methods as coroutines (the browser, models behind an engine). An episode is written against `AsyncWorld`; `as_async` lifts the other kind.
+methods as coroutines (the browser, models behind an engine). An episode is written against `AsyncWorld`;
+`as_async` lifts the other kind.
 """
 
 from __future__ import annotations

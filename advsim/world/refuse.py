@@ -17,8 +17,8 @@ _OUTSIDE = frozenset({"goto", "go_back", "go_forward", "tab_new", "tab_close", "
 _ON_ELEMENT = frozenset({"click", "fill", "select_option", "hover"})
 TEXT_ROLES = frozenset({"textbox", "searchbox", "spinbutton", "Date"})
 KEYS = frozenset(
-    "Tab Shift+Tab Enter Space Escape Backspace Delete Home End "
-    "ArrowLeft ArrowRight ArrowUp ArrowDown Control+a".split()
+    {"Tab", "Shift+Tab", "Enter", "Space", "Escape", "Backspace", "Delete", "Home", "End", "Control+a"}
+    | {"ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"}
 )
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?\Z")
 _EDITING = frozenset({"Backspace", "Delete"})
