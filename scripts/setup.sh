@@ -68,10 +68,12 @@ make_venv() {
     local python
     python=$(find_python)
     if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-        say "installing python3-venv"
-        apt_install python3-venv || true
+        local package
+        package=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+        say "installing $package"
+        apt_install "$package" || true
         "$python" -c 'import ensurepip, venv' 2>/dev/null ||
-            die "$python cannot make virtual environments; install it with: apt-get install python3-venv"
+            die "$python cannot make virtual environments. Install what is missing: apt-get install $package"
     fi
     say "making .venv with $("$python" --version)"
     rm -rf .venv/bin .venv/lib .venv/lib64 .venv/include .venv/pyvenv.cfg
@@ -84,9 +86,11 @@ install_packages() {
     make_venv
     unfinished_packages | xargs -r -d '\n' rm -rf
     say "installing the packages of $LOCK (a few minutes the first time)"
-    "${pip[@]}" install -q "pip==$PIP_VERSION"
-    "${pip[@]}" install -q -r "$LOCK"
-    "${pip[@]}" install -q --no-deps --no-build-isolation -e .
+    {
+        "${pip[@]}" install -q "pip==$PIP_VERSION" &&
+            "${pip[@]}" install -q -r "$LOCK" &&
+            "${pip[@]}" install -q --no-deps --no-build-isolation -e .
+    } || die "pip could not install the packages of $LOCK: see its message above, then run make again"
     echo "$1" >"$VENV_STAMP"
 }
 
