@@ -37,7 +37,11 @@ from advsim.form import BUTTON_KINDS, FIELD_KINDS, Control, FormSpec, Table, Tex
 from advsim.page import quote, scan_quoted
 from advsim.task import Expectation, Strata, Task
 
-KEYS: Final = ("goal", "title", "text", "table", "row", "set", "keep", "field", "never", "button", "review", "final")  # fmt: skip
+KEYS: Final = (
+    *("goal", "title", "text", "table", "row"),
+    *("set", "keep", "field"),
+    *("never", "button", "review", "final"),
+)
 PROTECTED: Final = 2
 FORBIDDEN: Final = 2
 MAX_LINES: Final = 60
