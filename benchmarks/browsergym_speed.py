@@ -69,9 +69,7 @@ def serve(pages: list[str]) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
             index = self.path.partition("?")[0].strip("/")
-            known = (
-                self.command == "GET" and "?" not in self.path and index.isdigit() and int(index) < len(pages)
-            )
+            known = self.command == "GET" and "?" not in self.path and index.isdigit() and int(index) < len(pages)
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             html = pages[int(index)] if known else "<!doctype html><title>Received</title><h1>Received</h1>"
             body = html.encode()

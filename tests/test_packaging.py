@@ -38,9 +38,7 @@ def canonical(name: str) -> str:
 def tracked() -> list[Path]:
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
-    listing = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return [path for name in listing.split("\0") if name and (path := ROOT / name).is_file()]
 
 
