@@ -334,9 +334,7 @@ class ActionError:
 # --- reading ------------------------------------------------------------------------------------------------
 
 # A candidate is a name and a parenthesis at the start of a line, after white space, backticks or `Action:`.
-_START: Final = re.compile(
-    r"^[ \t`]*+(?:[Aa]ction:)?+[ \t`]*+([A-Za-z_][A-Za-z0-9_]*+)[ \t]*+\(", re.MULTILINE
-)
+_START: Final = re.compile(r"^[ \t`]*+(?:[Aa]ction:)?+[ \t`]*+([A-Za-z_][A-Za-z0-9_]*+)[ \t]*+\(", re.MULTILINE)
 _END: Final = re.compile(r"[ \t\r;`]*+(?:\n|\Z)")
 _SPACE: Final = re.compile(r"[ \t]*+")
 _KEYWORD: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*+)[ \t]*+=(?!=)[ \t]*+")

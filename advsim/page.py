@@ -322,9 +322,7 @@ def serialise(page: Page) -> str:
 
 # --- reading ------------------------------------------------------------------------------------------------
 
-_HEAD: Final = re.compile(
-    r"(\t*+)( *+[ \t]*+)(?:\[(0|[1-9][0-9]{0,17}+)\][ \t]++)?([A-Za-z_][A-Za-z0-9_-]*+)([ \t]*+)"
-)
+_HEAD: Final = re.compile(r"(\t*+)( *+[ \t]*+)(?:\[(0|[1-9][0-9]{0,17}+)\][ \t]++)?([A-Za-z_][A-Za-z0-9_-]*+)([ \t]*+)")
 _KEY: Final = re.compile(r"[ \t]*+,[ \t]*+([A-Za-z_][A-Za-z0-9_:.-]*+)")
 _TOKEN: Final = re.compile(r"[^\s,'\"\\\x00-\x1f\x7f-\x9f\ud800-\udfff]++")
 _LITERALS: Final = {"True": True, "False": False}
