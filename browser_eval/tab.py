@@ -1,0 +1,241 @@
+"""One tab: a page with its own DevTools session. It sends real input, waits until the page is at rest, and reads the tree."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import BrowserContext, CDPSession
+from playwright.async_api import Page as BrowserPage
+
+from advsim.page import Page
+from browser_eval import keys, tree
+
+_WORLD = "advsim"
+_RECORDER = (Path(__file__).parent / "static" / "recorder.js").read_text()
+# What tells that the document is about to be replaced, and what tells that it will not be.
+_LEAVING = ("Page.frameScheduledNavigation", "Page.frameRequestedNavigation", "Page.frameStartedNavigating")
+_STAYING = ("Page.navigatedWithinDocument", "Page.frameStoppedLoading")
+
+Message = list[Any]
+"""What the recorder tells: `["edit", key]`, `["activate", key, values]` or `["submit", "", values]`."""
+
+
+class Gone(RuntimeError):
+    """The document was replaced while it was being asked something."""
+
+
+class Tab:
+    """A page under remote control. Its methods raise Playwright's errors; `world` puts deadlines around them."""
+
+    def __init__(self, page: BrowserPage, cdp: CDPSession) -> None:
+        self.page = page
+        self.cdp = cdp
+        self.messages: list[Message] = []
+        self.crashed = False
+        self._frame = ""
+        self._context: int | None = None
+        self._leaving = False
+        self._loaded = asyncio.Event()
+        self._bids: dict[int, int] = {}
+        self._next_bid = 1
+
+    @classmethod
+    async def open(cls, context: BrowserContext) -> Tab:
+        """Open a tab in a context and prepare it."""
+        page = await context.new_page()
+        tab = cls(page, await context.new_cdp_session(page))
+        await tab._prepare()
+        return tab
+
+    async def _prepare(self) -> None:
+        cdp = self.cdp
+        cdp.on("Runtime.bindingCalled", self._on_binding)
+        cdp.on("Runtime.executionContextCreated", self._on_context)
+        cdp.on("Runtime.executionContextsCleared", lambda _: self._forget_context())
+        cdp.on("Page.loadEventFired", lambda _: self._on_load())
+        cdp.on("Inspector.targetCrashed", lambda _: self._on_crash())
+        for name in _LEAVING:
+            cdp.on(name, self._on_leaving)
+        for name in _STAYING:
+            cdp.on(name, self._on_staying)
+        self.page.on("crash", lambda _: self._on_crash())
+        self.page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.dismiss()))
+        answers = await asyncio.gather(
+            self.cdp.send("Page.getFrameTree"),
+            self.cdp.send("Page.enable"),
+            self.cdp.send("Runtime.enable"),
+            self.cdp.send("DOM.enable"),
+            self.cdp.send("Accessibility.enable"),
+            self.cdp.send("Runtime.addBinding", {"name": "__advsim", "executionContextName": _WORLD}),
+            self.cdp.send("Page.addScriptToEvaluateOnNewDocument", {"source": _RECORDER, "worldName": _WORLD}),
+        )
+        self._frame = answers[0]["frameTree"]["frame"]["id"]
+
+    # --- events -----------------------------------------------------------------------------------------------
+
+    def _on_binding(self, event: dict[str, Any]) -> None:
+        if event["name"] == "__advsim":
+            self.messages.append(json.loads(event["payload"]))
+
+    def _on_context(self, event: dict[str, Any]) -> None:
+        context = event["context"]
+        if context["name"] == _WORLD and context["auxData"].get("frameId") == self._frame:
+            self._context = context["id"]
+
+    def _forget_context(self) -> None:
+        self._context = None
+
+    def _on_leaving(self, event: dict[str, Any]) -> None:
+        if event.get("frameId") != self._frame or str(event.get("url", "")).startswith("javascript:"):
+            return
+        if event.get("navigationType", "differentDocument") not in ("sameDocument", "historySameDocument"):
+            self._leaving = True
+            self._loaded.clear()
+
+    def _on_staying(self, event: dict[str, Any]) -> None:
+        # A download or an empty answer (204) ends the loading and leaves the old document where it was.
+        if event.get("frameId") == self._frame:
+            self._leaving = False
+            self._loaded.set()
+
+    def _on_load(self) -> None:
+        self._leaving = False
+        # Backend ids are numbers of a renderer process, and the next page may have another: never mix the two.
+        self._bids = {}
+        self._loaded.set()
+
+    def _on_crash(self) -> None:
+        self.crashed = True
+        self._loaded.set()
+
+    # --- the page ---------------------------------------------------------------------------------------------
+
+    async def navigate(self, url: str) -> None:
+        """Open an address as a new episode: numbering and messages start afresh."""
+        self._loaded.clear()
+        self._context = None
+        answer = await self.cdp.send("Page.navigate", {"url": url})
+        if answer.get("errorText"):
+            raise RuntimeError(f"the page does not open: {answer['errorText']}")
+        await self._loaded.wait()
+        self._next_bid = 1
+        self.messages.clear()
+
+    async def call(self, function: str, *arguments: Any) -> Any:
+        """Call a function of the recorder's world with plain values. Raises Gone when the document is replaced."""
+        params = {
+            "functionDeclaration": function,
+            "executionContextId": await self._isolated(),
+            "arguments": [{"value": a} for a in arguments],
+            "returnByValue": True,
+            "awaitPromise": True,
+        }
+        return await self._evaluate(params)
+
+    async def call_on(self, backend: int, function: str, *arguments: Any) -> Any:
+        """Call a function of the recorder's world on an element."""
+        answer = await self.cdp.send(
+            "DOM.resolveNode", {"backendNodeId": backend, "executionContextId": await self._isolated()}
+        )
+        params = {
+            "functionDeclaration": function,
+            "objectId": answer["object"]["objectId"],
+            "arguments": [{"value": a} for a in arguments],
+            "returnByValue": True,
+        }
+        return await self._evaluate(params)
+
+    async def _isolated(self) -> int:
+        if self._context is None:
+            raise Gone("no document")
+        return self._context
+
+    async def _evaluate(self, params: dict[str, Any]) -> Any:
+        from playwright.async_api import Error as PlaywrightError
+
+        try:
+            answer = await self.cdp.send("Runtime.callFunctionOn", params)
+        except PlaywrightError as error:
+            if any(text in str(error) for text in ("context was destroyed", "Cannot find context", "navigated")):
+                raise Gone(str(error)) from error
+            raise
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"recorder: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    async def settle(self, *, scripted: bool = False) -> None:
+        """Wait until what was begun has happened: handlers have run and a new document, if one is on its way, is there.
+
+        Args:
+            scripted: The page has scripts of others, which may go on by timers: wait for a quiet moment.
+        """
+        for _ in range(5):  # a page may forward to another page
+            try:
+                await self.call("() => advsim.flush()")
+                if scripted and not self._leaving:
+                    await self.call("() => advsim.rest(500)")
+            except Gone:
+                self._leaving = self._leaving or not self._loaded.is_set()
+            if not self._leaving:
+                return
+            await self._loaded.wait()
+            if self.crashed:
+                return
+
+    async def observe(self) -> Page:
+        """The page as it is, by Chromium's accessibility tree."""
+        nodes = (await self.cdp.send("Accessibility.getFullAXTree"))["nodes"]
+        asked = tree.readonly_candidates(nodes)
+        described = await asyncio.gather(
+            *(self.cdp.send("DOM.describeNode", {"backendNodeId": backend}) for backend in asked)
+        )
+        readonly = frozenset(
+            backend
+            for backend, answer in zip(asked, described, strict=True)
+            if "readonly" in answer["node"].get("attributes", [])[::2]
+        )
+        return tree.build(nodes, self._bid, readonly)
+
+    def _bid(self, backend: int) -> int:
+        bid = self._bids.get(backend)
+        if bid is None:
+            bid = self._bids[backend] = self._next_bid
+            self._next_bid += 1
+        return bid
+
+    def backend(self, bid: int) -> int:
+        """The element that has this bid. Raises KeyError."""
+        for backend, known in self._bids.items():
+            if known == bid:
+                return backend
+        raise KeyError(bid)
+
+    # --- input ------------------------------------------------------------------------------------------------
+
+    async def click_at(self, x: float, y: float) -> None:
+        """Move the mouse there and click."""
+        point = {"x": x, "y": y}
+        button = {**point, "button": "left", "clickCount": 1}
+        send = self.cdp.send
+        await asyncio.gather(  # in this order: the session keeps it
+            send("Input.dispatchMouseEvent", {"type": "mouseMoved", **point}),
+            send("Input.dispatchMouseEvent", {"type": "mousePressed", **button}),
+            send("Input.dispatchMouseEvent", {"type": "mouseReleased", **button}),
+        )
+
+    async def move_to(self, x: float, y: float) -> None:
+        """Move the mouse there."""
+        await self.cdp.send("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": x, "y": y})
+
+    async def press(self, *names: str) -> None:
+        """Press and release keys one after the other (`keys.press` has the names)."""
+        events: Iterable[keys.Event] = (event for name in names for event in keys.press(name))
+        await asyncio.gather(*(self.cdp.send("Input.dispatchKeyEvent", event) for event in events))
+
+    async def insert(self, text: str) -> None:
+        """Insert text at the caret, in place of the selection, as an input method does."""
+        await self.cdp.send("Input.insertText", {"text": text})
