@@ -192,6 +192,9 @@ def test_the_error_speaks_of_the_first_line_that_was_almost_an_action():
     error = parse("note(1)\nclick()\nfill(3)")
     assert isinstance(error, ActionError)
     assert error.message.startswith("click: the argument bid is missing")
+    error = parse("note(1)\nclik(2)")
+    assert isinstance(error, ActionError)
+    assert error.message.startswith("unknown action 'note'")
 
 
 # --- actions as values ------------------------------------------------------------------------------------
@@ -210,6 +213,7 @@ def test_the_error_speaks_of_the_first_line_that_was_almost_an_action():
         (Action.of("select_option", 5, "Red"), "select_option(5, 'Red')"),
         (Action.of("select_option", 5, ["Red", "it's"]), "select_option(5, ['Red', \"it's\"])"),
         (Action.of("scroll", 0.0, -1.5), "scroll(0, -1.5)"),
+        (Action.of("scroll", 1e300, 2**53 - 1), "scroll(1e+300, 9007199254740991)"),
         (Action.of("noop", 1000), "noop()"),
         (Action("noop", {"wait_ms": 5}), "noop(wait_ms=5)"),
         (Action("go_back"), "go_back()"),

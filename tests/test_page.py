@@ -249,6 +249,10 @@ def test_a_focus_move_and_a_value_are_two_short_lines():
         ("[1] a 'x'", "\t[1] a 'x'", "=0 \t[1] a 'x'"),
         ("[1] a 'x'\n[1] a 'y'", "[1] a 'x'\n[1] a 'z'", "=1 [1] a 'z'"),
         ("[1] a 'x'", "[2] a 'x'", "=0 [2] a 'x'"),
+        ("[1] a 'x'\n[1] a 'y'", "[1] a 'z'\n[2] b ''", "=0 [1] a 'z'\n=1 [2] b ''"),
+        # lines without bid that moved up are not each rewritten
+        ("\n".join(f"StaticText '{c}'" for c in "abcd"), "\n".join(f"StaticText '{c}'" for c in "bcde"),
+         "-0\n+4 StaticText 'e'"),
         # opaque lines that look like a difference
         ("-3", "+3 x", "=0 +3 x"),
         ("[1] a 'x'", "[1] a 'x'\n[1] a 'x", "+1 [1] a 'x"),
