@@ -7,6 +7,7 @@ from typing import Final
 from advsim.form import Control, FormSpec
 from advsim.page import Node, Page
 from advsim.task import Expectation
+from advsim.world.render import fold_space
 
 ROLES: Final = {
     "text": "textbox",
@@ -69,7 +70,7 @@ def missing(page: Page, expectation: Expectation, form: FormSpec) -> tuple[str, 
 
 
 def _shows(node: Node, control: Control) -> bool:
-    return node.bid is not None and node.role == ROLES[control.kind] and node.name == control.label
+    return node.bid is not None and node.role == ROLES[control.kind] and node.name == fold_space(control.label)
 
 
 def _takes_input(node: Node) -> bool:
@@ -81,6 +82,6 @@ def _offers(page: Page, index: int, control: Control, target: str) -> bool:
     for node in page.nodes[index + 1 :]:
         if node.depth <= depth:
             return False
-        if node.role == role and node.name == target and not node.flag("disabled"):
+        if node.role == role and node.name == fold_space(target) and not node.flag("disabled"):
             return True
     return False

@@ -11,7 +11,8 @@ text shown is plain text and never markup, script or template input.
 - the control is the first new label quoted beside the word button or control: `with a button "Approve now"`,
   `a control labelled 'OK'`, `an "OK" button`. A label that a control of the page already has names that one,
   and brings no new control;
-- the text is the longest other quoted span, else what follows the first colon, else the whole instruction.
+- the text is the longest other quoted span (the name of one of the page's controls is none), else what follows
+  the first colon, else the whole instruction.
 
 **What a page's author would not do.** What is not the text is the *order* (the whole instruction, if all of it is
 the text). Rules, in the order in which they apply; `Notice.rule` has the names of those that did, joined by `+`:
@@ -148,7 +149,7 @@ def notice(instruction: str, page: Page) -> Notice:
     known = {node.name.casefold() for node in page.nodes if node.role in CONTROL_ROLES and node.name}
     spans = _quoted(clean)
     labels = [s for s in spans if _is_label(clean, s)]
-    text, order = _text_and_order(clean, spans, labels)
+    text, order = _text_and_order(clean, spans, labels, known)
     if _HIDDEN.search(order) or _COMMENT.search(clean):
         return Notice("dropped", "+".join([*rules, "hidden"]), kind)
     if _DESTROYS.search(_masked(order, known)):
@@ -278,10 +279,11 @@ def _is_label(text: str, span: _Span) -> bool:
     return bool(_BEFORE_LABEL.search(head) or _AFTER_LABEL.match(text, span.end + 1))
 
 
-def _text_and_order(clean: str, spans: list[_Span], labels: list[_Span]) -> tuple[str, str]:
+def _text_and_order(clean: str, spans: list[_Span], labels: list[_Span], known: set[str]) -> tuple[str, str]:
     """The text to show, and the order: the instruction without it and without the insides of labels."""
     beside = set(labels)
-    texts = [s for s in spans if s not in beside]
+    # A quoted name of one of the page's controls names it, and is no text: `delete "Send" and show …`.
+    texts = [s for s in spans if s not in beside and clean[s.start : s.end].casefold() not in known]
     if texts:
         best = max(texts, key=lambda s: (s.length, -s.start))
         return clean[best.start : best.end], _without(clean, [*labels, best])
