@@ -3,13 +3,15 @@
 BrowserGym pins an old Playwright, so this script has an environment of its own, `.venv-browsergym`, made by
 `make bench-browsergym`. `advsim speed` starts it as a subprocess when that environment is there:
 
-    .venv-browsergym/bin/python benchmarks/browsergym_speed.py forms.json --episodes 20
+    .venv-browsergym/bin/python benchmarks/browsergym_speed.py forms.json --episodes 20 --static browser_eval/static
 
-The input is a list of episodes. An element is named by its label, that is its accessible name:
+The input is a list of episodes. An element is named by its label, that is its accessible name, and where
+several have that name also by its group, the accessible name of an element around it:
 
     [{"html": "<!doctype html>…", "actions": [{"kind": "fill", "label": "City", "value": "Oslo"},
                                               {"kind": "select_option", "label": "Unit", "value": "kg"},
                                               {"kind": "check", "label": "Gift"},
+                                              {"kind": "click", "label": "Slow", "group": "Delivery"},
                                               {"kind": "click", "label": "Submit"}]}]
 
 Standard output is one JSON object. `wall_s_steps` is the time spent inside `env.step` alone: finding the
@@ -19,6 +21,7 @@ ends the measurement with exit code 1, since failed actions (half a second each)
 
 import argparse
 import json
+import mimetypes
 import os
 import shutil
 import sys
@@ -39,7 +42,7 @@ ROLES = {
     "fill": {"textbox", "searchbox", "spinbutton", "Date", "DateTime", "InputTime", "combobox", "slider"},
     "select_option": {"combobox", "listbox", "menulistpopup"},
     "check": {"checkbox", "radio", "switch", "menuitemcheckbox", "menuitemradio"},
-    "click": {"button", "link", "checkbox", "radio", "switch", "option", "tab", "menuitem"},
+    "click": {"button", "link", "checkbox", "radio", "switch", "tab", "menuitem"},
 }
 
 
@@ -63,18 +66,26 @@ class FormTask(AbstractBrowserTask):
         return 0.0, False, "", {}
 
 
-def serve(pages: list[str]) -> ThreadingHTTPServer:
-    """Serves page i at /i on a free loopback port; everything else, submissions too, gets a short page."""
+def serve(pages: list[str], static: Path | None) -> ThreadingHTTPServer:
+    """Serves page i at /i and the files in `static` at /static/NAME, on a free loopback port.
+
+    Everything else, submissions too, gets a short page.
+    """
+    files = {f"static/{path.name}": path.read_bytes() for path in static.iterdir() if path.is_file()} if static else {}
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
-            index = self.path.partition("?")[0].strip("/")
-            known = self.command == "GET" and "?" not in self.path and index.isdigit() and int(index) < len(pages)
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            html = pages[int(index)] if known else "<!doctype html><title>Received</title><h1>Received</h1>"
-            body = html.encode()
+            name = self.path.strip("/")
+            kind = "text/html; charset=utf-8"
+            if self.command == "GET" and name.isdigit() and int(name) < len(pages):
+                body = pages[int(name)].encode()
+            elif name in files:
+                kind, body = mimetypes.guess_type(name)[0] or "application/octet-stream", files[name]
+            else:
+                body = b"<!doctype html><title>Received</title><h1>Received</h1>"
             self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -108,30 +119,39 @@ def use_chromium(path: str) -> None:
     playwright.sync_api.BrowserType.launch = launch_installed
 
 
-def find_bid(obs: dict, label: str, kind: str) -> str:
-    """The bid of the element with this accessible name that can take this kind of action."""
-    named = [
-        node
-        for node in obs["axtree_object"]["nodes"]
-        if node.get("browsergym_id") and node.get("name", {}).get("value", "").strip() == label.strip()
-    ]
-    fitting = [node for node in named if node["role"]["value"] in ROLES[kind]]
+def find_bid(obs: dict, action: dict) -> str:
+    """The bid of the element of this name, in this group if one is given, that can take this kind of action."""
+    nodes = {node["nodeId"]: node for node in obs["axtree_object"]["nodes"]}
+
+    def name(node: dict) -> str:
+        return node.get("name", {}).get("value", "").strip()
+
+    def inside(node: dict, group: str) -> bool:
+        while (node := nodes.get(node.get("parentId"))) is not None:
+            if name(node) == group:
+                return True
+        return False
+
+    named = [n for n in nodes.values() if n.get("browsergym_id") and name(n) == action["label"].strip()]
+    fitting = [n for n in named if n["role"]["value"] in ROLES[action["kind"]]]
+    if "group" in action:
+        fitting = [n for n in fitting if inside(n, action["group"].strip())]
     if len(fitting) != 1:
         found = ", ".join(f"{n['browsergym_id']} {n['role']['value']}" for n in named) or "none"
-        raise LookupError(f"{kind} {label!r}: expected one element of that name, found {found}")
+        raise LookupError(f"{action}: expected one element of that name, found {found}")
     return fitting[0]["browsergym_id"]
 
 
 def action_text(obs: dict, action: dict) -> str:
-    kind, bid = action["kind"], find_bid(obs, action["label"], action["kind"])
+    kind, bid = action["kind"], find_bid(obs, action)
     if kind in ("fill", "select_option"):
         return f"{kind}({bid!r}, {action['value']!r})"
     return f"{kind}({bid!r})"
 
 
-def measure(episodes: list[dict], count: int) -> dict:
+def measure(episodes: list[dict], count: int, static: Path | None) -> dict:
     """Runs `count` episodes, going round the list as often as needed."""
-    server = serve([episode["html"] for episode in episodes])
+    server = serve([episode["html"] for episode in episodes], static)
     base = f"http://127.0.0.1:{server.server_port}"
     actions = HighLevelActionSet(
         subsets=["custom"], custom_actions=[fill, select_option, check, click], multiaction=False, strict=True
@@ -177,7 +197,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure BrowserGym's steps a second on given HTML forms.")
     parser.add_argument("forms", type=Path, help="JSON list of episodes: html and actions (- reads stdin)")
     parser.add_argument("--episodes", type=int, help="episodes to run (default: each form once)")
-    parser.add_argument("--chromium", help="Chromium to start (default: the first one on PATH)")
+    parser.add_argument("--static", type=Path, help="folder whose files the forms find at /static/")
+    parser.add_argument("--chromium", help="Chromium to start (default: ADVSIM_CHROMIUM, else the first on PATH)")
     args = parser.parse_args()
 
     text = sys.stdin.read() if str(args.forms) == "-" else args.forms.read_text(encoding="utf-8")
@@ -185,9 +206,9 @@ def main() -> int:
     count = len(episodes) if args.episodes is None else args.episodes
     if not episodes or count < 1:
         parser.error("at least one form and one episode are needed")
-    use_chromium(args.chromium or find_chromium())
+    use_chromium(args.chromium or os.environ.get("ADVSIM_CHROMIUM") or find_chromium())
     try:
-        result = measure(episodes, count)
+        result = measure(episodes, count, args.static)
     except (LookupError, RuntimeError, playwright.sync_api.Error) as error:
         print(f"browsergym_speed: {error}", file=sys.stderr)
         return 1

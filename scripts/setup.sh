@@ -94,16 +94,16 @@ install_packages() {
     echo "$1" >"$VENV_STAMP"
 }
 
-# Prints the path of a Chromium that starts. Ubuntu's chromium-browser without its snap does not.
+# Prints the path of a Chromium that starts, looked for in browser_eval's order. Ubuntu's chromium-browser without its snap does not.
 find_browser() {
     local candidate path
-    for candidate in "$(.venv/bin/python - <<'PY'
+    for candidate in "${ADVSIM_CHROMIUM:-}" "$(.venv/bin/python - <<'PY'
 from playwright.sync_api import sync_playwright
 
 with sync_playwright() as p:
     print(p.chromium.executable_path)
 PY
-    )" chromium chromium-browser google-chrome google-chrome-stable; do
+    )" chromium-headless-shell chromium chromium-browser google-chrome google-chrome-stable; do
         path=$(command -v "$candidate" || true)
         if [ -n "$path" ] && timeout 60 "$path" --version >/dev/null 2>&1; then
             echo "$path"
