@@ -8,167 +8,18 @@ change are the same `Node` objects from page to page, so a transition costs a fe
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import NamedTuple
 
 from advsim.action import Action
-from advsim.form import Control, FormSpec, Text
 from advsim.page import Node, Page, Props
 from advsim.task import EventKind, Notice, Outcome, Task
+from advsim.world import render
+from advsim.world.layout import NOTICE, ROLES, Layout, Part, draw, first_page, fold, layout_of, roots
 from advsim.world.refuse import refusal
 
-_ROLES = {
-    "text": "textbox",
-    "textarea": "textbox",
-    "number": "spinbutton",
-    "date": "Date",
-    "select": "combobox",
-    "checkbox": "checkbox",
-}
+__all__ = ["SymbolicWorld", "first_page"]
+
 _TEXT = frozenset({"text", "textarea", "number"})
 _DATE_STOPS = 4  # month, day, year, picker button
-_NOTICE = -1  # control index of a notice's button
-
-
-class _Part(NamedTuple):
-    """A thing that can be clicked or focused: a control, a radio, an option, a notice's button."""
-
-    kind: str
-    control: int  # index into the form's controls
-    name: str  # its accessible name
-    line: int  # index into the control lines (radios and options have their own)
-    bid: int
-
-
-class _Layout(NamedTuple):
-    """What never changes while a form is on the page."""
-
-    form: FormSpec
-    root: tuple[Node, Node]  # without and with the focus
-    head: tuple[Node, ...]  # heading and blocks
-    lines: tuple[Node, ...]  # the control lines of the first page
-    parts: dict[int, _Part]  # by bid
-    of: tuple[tuple[_Part, ...], ...]  # by control: the control itself, or its radios; a select, then its options
-    submit: int
-    review: int
-    next_bid: int
-
-
-def _fold(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _roots(title: str) -> tuple[Node, Node]:
-    name = _fold(title)
-    return Node(0, None, "RootWebArea", name), Node(0, None, "RootWebArea", name, (("focused", None),))
-
-
-def _layout(form: FormSpec) -> _Layout:
-    bid = 1
-    head = [Node(1, bid, "heading", _fold(form.title))]
-    for block in form.blocks:
-        if isinstance(block, Text):
-            head.append(Node(1, None, "StaticText", _fold(block.text)))
-            continue
-        bid += 1
-        head.append(Node(1, bid, "table", _fold(block.caption)))
-        for row in (block.header, *block.rows):
-            bid += 1
-            head.append(Node(2, bid, "row", " | ".join(map(_fold, row))))
-    lines: list[Node] = []
-    parts: dict[int, _Part] = {}
-    of: list[tuple[_Part, ...]] = []
-
-    def part(kind: str, control: int, name: str) -> _Part:
-        nonlocal bid
-        bid += 1
-        made = parts[bid] = _Part(kind, control, _fold(name), len(lines), bid)
-        lines.append(Node(0, bid, "", ""))  # drawn below, when everything has its number
-        return made
-
-    for i, control in enumerate(form.controls):
-        if control.kind == "radio":
-            bid += 1
-            lines.append(Node(1, bid, "radiogroup", _fold(control.label)))
-            of.append(tuple(part("radio", i, option) for option in control.options))
-        else:
-            own = part(control.kind, i, control.label)
-            of.append((own, *(part("option", i, option) for option in control.options)))
-    for own_parts in of:
-        for p in own_parts:
-            control = form.controls[p.control]
-            lines[p.line] = _draw(form, p, control.value, False, _first_disabled(form, control))
-    keys = [c.key for c in form.controls]
-    return _Layout(
-        form=form,
-        root=_roots(form.title),
-        head=tuple(head),
-        lines=tuple(lines),
-        parts=parts,
-        of=tuple(of),
-        submit=keys.index(form.submit.key),
-        review=keys.index(form.review) if form.review else _NOTICE,
-        next_bid=bid + 1,
-    )
-
-
-class _Same:
-    """A form compared by identity, so that the cache below need not hash a whole form at every reset."""
-
-    __slots__ = ("form",)
-
-    def __init__(self, form: FormSpec) -> None:
-        self.form = form
-
-    def __hash__(self) -> int:
-        return id(self.form)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.form is other.form
-
-
-@lru_cache(maxsize=1024)
-def _cached_layout(form: _Same) -> _Layout:
-    return _layout(form.form)
-
-
-def _first_disabled(form: FormSpec, control: Control) -> bool:
-    return control.disabled or (form.review is not None and control.kind == "submit")
-
-
-def _draw(form: FormSpec, part: _Part, value: str, focused: bool, disabled: bool) -> Node:
-    """The line of a part whose control has this value."""
-    kind = part.kind
-    props: Props = (("focused", None),) if focused else ()
-    if disabled:
-        props = (*props, ("disabled", None))
-    if kind == "option":
-        if value == part.name:
-            props = (*props, ("selected", None))
-        return Node(2, part.bid, "option", part.name, props)
-    if kind == "radio":
-        return Node(2, part.bid, "radio", part.name, (*props, ("checked", value == part.name)))
-    role = _ROLES.get(kind)
-    if role is None:
-        return Node(1, part.bid, "button", part.name, props)
-    if kind == "checkbox":
-        return Node(1, part.bid, role, part.name, (*props, ("checked", value == "on")))
-    if kind == "select":
-        return Node(1, part.bid, role, part.name, (*props, ("expanded", False), ("value", value)))
-    if form.controls[part.control].readonly:
-        props = (*props, ("readonly", True))
-    if kind == "textarea":
-        props = (*props, ("multiline", True))
-    return Node(1, part.bid, role, part.name, (*props, ("value", value)))
-
-
-def first_page(form: FormSpec) -> Page:
-    """The page of a form before anything was done to it."""
-    layout = _cached_layout(_Same(form))
-    return Page((layout.root[1], *layout.head, *layout.lines))
-
-
-_EMPTY = _layout(FormSpec(title="Received", controls=(Control(key="x", label="x", kind="submit"),)))
 
 
 class SymbolicWorld:
@@ -183,7 +34,7 @@ class SymbolicWorld:
         "_status", "_values", "done", "last_action_error", "notice",
     )  # fmt: skip
 
-    _layout: _Layout
+    _layout: Layout
     _root: tuple[Node, Node]
     _head: tuple[Node, ...]
     _lines: tuple[Node, ...]  # control lines
@@ -191,9 +42,9 @@ class SymbolicWorld:
     _alert: tuple[Node, ...]
     _dialog: tuple[Node, ...]
     _status: str
-    _buttons: tuple[_Part, ...]  # of notices
+    _buttons: tuple[Part, ...]  # of notices
     _values: tuple[str, ...]  # by control
-    _focus: _Part | None
+    _focus: Part | None
     _part: int  # which stop inside a focused date
     _nav: int  # bid from which Tab starts while nothing has the focus; 0: the top
     _caret: int
@@ -212,7 +63,7 @@ class SymbolicWorld:
         """Begin a task. Raises ValueError for a task without a form."""
         if task.form is None:
             raise ValueError(f"task {task.id!r} has no form: the symbolic world cannot run it, the browser can")
-        layout = self._layout = _cached_layout(_Same(task.form))
+        layout = self._layout = layout_of(task.form)
         controls = layout.form.controls
         self._root, self._head, self._lines = layout.root, layout.head, layout.lines
         self._banner = self._alert = self._dialog = ()
@@ -290,15 +141,15 @@ class SymbolicWorld:
         )
         return self._page
 
-    def _redraw(self, *parts: _Part) -> None:
+    def _redraw(self, *parts: Part) -> None:
         lines = list(self._lines)
         form = self._layout.form
         for part in parts:
             value = self._values[part.control]
-            lines[part.line] = _draw(form, part, value, part is self._focus, self._disabled(part.control))
+            lines[part.line] = draw(form, part, value, part is self._focus, self._disabled(part.control))
         self._lines = tuple(lines)
 
-    def _redraw_button(self, part: _Part) -> None:
+    def _redraw_button(self, part: Part) -> None:
         """A notice's button stands among the notice's nodes, not among the control lines."""
         props: Props = (("focused", None),) if part is self._focus else ()
 
@@ -309,7 +160,7 @@ class SymbolicWorld:
 
     def _disabled(self, control: int) -> bool:
         layout = self._layout
-        if control == layout.submit and layout.review != _NOTICE and not self._reviewed:
+        if control == layout.submit and layout.review != NOTICE and not self._reviewed:
             return True
         return layout.form.controls[control].disabled
 
@@ -324,7 +175,7 @@ class SymbolicWorld:
         if kind == "activate" or not self._events or self._events[-1] != event:
             self._events = (*self._events, event)
 
-    def _set_value(self, part: _Part, value: str) -> None:
+    def _set_value(self, part: Part, value: str) -> None:
         """The user changed a field: value, event, review."""
         i = part.control
         self._values = (*self._values[:i], value, *self._values[i + 1 :])
@@ -337,7 +188,7 @@ class SymbolicWorld:
             self._status = "Changed since the review."
             self._redraw(self._layout.of[self._layout.submit][0])
 
-    def _set_focus(self, part: _Part | None) -> None:
+    def _set_focus(self, part: Part | None) -> None:
         old = self._focus
         if old is part:
             return
@@ -349,20 +200,20 @@ class SymbolicWorld:
             self._nav = part.bid
         for p in (old, part):
             if p is not None:
-                if p.control == _NOTICE:
+                if p.control == NOTICE:
                     self._redraw_button(p)
                 else:
                     self._redraw(p)
 
-    def _lookup(self, bid: int) -> _Part | None:
+    def _lookup(self, bid: int) -> Part | None:
         if self._outcome is None:
             part = self._layout.parts.get(bid)
             if part is not None:
                 return part
         return next((b for b in self._buttons if b.bid == bid), None)
 
-    def _activate(self, part: _Part) -> None:
-        if part.control == _NOTICE:
+    def _activate(self, part: Part) -> None:
+        if part.control == NOTICE:
             self._record("activate", f"notice:{part.name}")
             return
         layout = self._layout
@@ -387,7 +238,7 @@ class SymbolicWorld:
         self._banner = self._alert = self._dialog = ()
         self._buttons = ()
         self._lines = ()
-        self._root = _EMPTY.root
+        self._root = roots("Received")
         self._head = (
             Node(1, self._next_bid, "heading", "Received"),
             Node(1, None, "StaticText", "The form has been received."),
@@ -395,8 +246,6 @@ class SymbolicWorld:
         self._next_bid += 1
 
     def _inject(self, instruction: str, page: Page) -> None:
-        from advsim.world import render
-
         shown = self.notice = render.notice(instruction, page)
         if shown.status == "dropped":
             return
@@ -404,7 +253,7 @@ class SymbolicWorld:
         bids = [n.bid for n in nodes if n.bid is not None]
         self._next_bid = bids[-1] + 1
         if shown.control is not None:
-            self._buttons = (*self._buttons, _Part("notice", _NOTICE, _fold(shown.control), -1, bids[-1]))
+            self._buttons = (*self._buttons, Part("notice", NOTICE, fold(shown.control), -1, bids[-1]))
         if shown.kind == "banner":
             self._banner = (*nodes, *self._banner)
         elif shown.kind == "alert":
@@ -434,7 +283,7 @@ class SymbolicWorld:
             elif part.kind != "select":
                 self._activate(part)
 
-    def _toggle(self, part: _Part) -> None:
+    def _toggle(self, part: Part) -> None:
         """Space or a click on a checkbox or radio."""
         value = self._values[part.control]
         if part.kind == "checkbox":
@@ -511,16 +360,16 @@ class SymbolicWorld:
             if char == " " and self._focus is not None:
                 self._space(self._focus)
 
-    def _enter(self, part: _Part) -> None:
+    def _enter(self, part: Part) -> None:
         if part.kind == "textarea":
             self._insert(part, "\n")
-        elif part.kind in _ROLES or part.kind == "radio":
+        elif part.kind in ROLES or part.kind == "radio":
             if not self._disabled(self._layout.submit):
                 self._activate(self._layout.of[self._layout.submit][0])
         else:
             self._activate(part)
 
-    def _space(self, part: _Part) -> None:
+    def _space(self, part: Part) -> None:
         if part.kind in _TEXT:
             self._insert(part, " ")
         elif part.kind in ("checkbox", "radio"):
@@ -528,10 +377,10 @@ class SymbolicWorld:
         elif part.kind != "select":
             self._activate(part)
 
-    def _editable(self, part: _Part) -> bool:
+    def _editable(self, part: Part) -> bool:
         return not self._layout.form.controls[part.control].readonly
 
-    def _insert(self, part: _Part, text: str) -> None:
+    def _insert(self, part: Part, text: str) -> None:
         if text and self._editable(part):
             value = self._values[part.control]
             start, end = (0, len(value)) if self._selected else (self._caret, self._caret)
@@ -539,7 +388,7 @@ class SymbolicWorld:
             self._caret, self._selected = start + len(text), False
             self._redraw(part)
 
-    def _text_key(self, part: _Part, key: str) -> None:
+    def _text_key(self, part: Part, key: str) -> None:
         value = self._values[part.control]
         if len(key) == 1:
             self._insert(part, key)
@@ -581,7 +430,7 @@ class SymbolicWorld:
             caret = min(end + 1 + caret - start, after) if end < len(value) else len(value)
         self._caret = caret
 
-    def _erase(self, part: _Part, value: str, *, forwards: bool) -> None:
+    def _erase(self, part: Part, value: str, *, forwards: bool) -> None:
         if self._selected:
             start, end = 0, len(value)
         elif forwards:
@@ -593,7 +442,7 @@ class SymbolicWorld:
             self._caret, self._selected = start, False
             self._redraw(part)
 
-    def _arrow_radio(self, part: _Part, key: str) -> None:
+    def _arrow_radio(self, part: Part, key: str) -> None:
         step = {"ArrowDown": 1, "ArrowRight": 1, "ArrowUp": -1, "ArrowLeft": -1}.get(key, 0)
         if step:
             group = self._layout.of[part.control]
@@ -601,7 +450,7 @@ class SymbolicWorld:
             self._set_focus(target)
             self._toggle(target)
 
-    def _arrow_select(self, part: _Part, key: str) -> None:
+    def _arrow_select(self, part: Part, key: str) -> None:
         options = self._layout.form.controls[part.control].options
         here = options.index(self._values[part.control])
         there = {
@@ -641,9 +490,9 @@ class SymbolicWorld:
             value = self._values[part.control]
             self._caret, self._selected = len(value), bool(value)
 
-    def _stops(self) -> list[tuple[tuple[int, int], _Part]]:
+    def _stops(self) -> list[tuple[tuple[int, int], Part]]:
         """Where Tab can go, as ((line on the page, stop inside a date), part), in page order."""
-        found: list[tuple[tuple[int, int], _Part]] = []
+        found: list[tuple[tuple[int, int], Part]] = []
         parts = list(self._buttons)
         if self._outcome is None:
             for i, own in enumerate(self._layout.of):
