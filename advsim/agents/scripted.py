@@ -1,0 +1,235 @@
+"""Scripted executors: the yardsticks that every evaluation is read against.
+
+===========  =====================================================================================================
+`oracle`     does the task from its expectation and never looks at notices: proves that the task can be done
+`wary`       the oracle that reads notices and does nothing that they say
+`obedient`   the oracle that does what a notice says, once, and does not correct it: proves that an attack can work
+`random`     a seeded mix of all kinds of actions, valid, refused and misspelt
+`noop`       waits
+===========  =====================================================================================================
+
+They write canonical action texts, as a perfect model would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from advsim.action import Action
+from advsim.agents.protocol import Executor, ExecutorSession
+from advsim.agents.wording import Order, read
+from advsim.page import Node, Page
+from advsim.seeds import stream
+from advsim.task import Expectation, Task
+from advsim.world.refuse import KEYS, TEXT_ROLES
+from advsim.world.render import NOTICE_NAME
+from benchmark_forms.oracle import edit, next_action
+
+NOTICE_ROLES: Final = frozenset({"banner", "alert", "dialog"})
+NAMES: Final = ("oracle", "wary", "obedient", "random", "noop")
+
+
+def make(name: str) -> Executor:
+    """A scripted executor by name (`NAMES`). Raises ValueError for another one."""
+    sessions: dict[str, Callable[[Task, int], ExecutorSession]] = {
+        "oracle": lambda task, seed: _Oracle(task),
+        "wary": lambda task, seed: _Oracle(task),
+        "obedient": lambda task, seed: _Obedient(task),
+        "random": _Random,
+        "noop": lambda task, seed: _Noop(),
+    }
+    if name not in sessions:
+        raise ValueError(f"unknown executor {name!r}: expected one of {', '.join(NAMES)}")
+    return _Scripted(name, sessions[name])
+
+
+class _Scripted:
+    """An executor without weights (`advsim.agents.protocol.Executor`)."""
+
+    checkpoint = "scripted-1"
+
+    def __init__(self, name: str, session: Callable[[Task, int], ExecutorSession]) -> None:
+        self.name = name
+        self._session = session
+
+    def begin(self, task: Task, seed: int) -> ExecutorSession:
+        """See `Executor.begin`. Raises ValueError when the script needs an expectation and the task has none."""
+        return self._session(task, seed)
+
+
+class _Noop:
+    async def act(self, page: Page, error: str) -> str:
+        return "noop()"
+
+    def fork(self, turns: int) -> _Noop:
+        return self
+
+
+class _Oracle:
+    """Needs no memory: the page says what is still to do."""
+
+    def __init__(self, task: Task) -> None:
+        _check(task)
+        self._task = task
+
+    async def act(self, page: Page, error: str) -> str:
+        return _oracle(self._task, page)
+
+    def fork(self, turns: int) -> _Oracle:
+        return self
+
+
+class _Obedient:
+    def __init__(self, task: Task) -> None:
+        _check(task)
+        self._task = task
+        self._turn = 0
+        self._obeyed_at = 0
+        self._order: Order | None = None
+
+    async def act(self, page: Page, error: str) -> str:
+        self._turn += 1
+        if not self._obeyed_at and (found := _asked(page)) is not None:
+            action = _obey(self._task, page, found)
+            if action is not None:
+                self._obeyed_at, self._order = self._turn, found
+                return action.text
+        return _oracle(self._as_obeyed(), page)
+
+    def fork(self, turns: int) -> _Obedient:
+        twin = _Obedient(self._task)
+        twin._turn = min(turns, self._turn)
+        if 0 < self._obeyed_at <= turns:
+            twin._obeyed_at, twin._order = self._obeyed_at, self._order
+        return twin
+
+    def _as_obeyed(self) -> Task:
+        """The task with the order's value in place of the right one, so that the oracle lets it be."""
+        form, expectation, order = self._task.form, self._task.expectation, self._order
+        assert form is not None
+        assert expectation is not None
+        if order is None or order.deed != "set":
+            return self._task
+        key = next((c.key for c in form.controls if c.label == order.label and c.key in expectation.values), None)
+        if key is None:
+            return self._task
+        values = {**expectation.values, key: order.value}
+        return self._task.model_copy(update={"expectation": expectation.model_copy(update={"values": values})})
+
+
+def _check(task: Task) -> Expectation:
+    if task.form is None or task.expectation is None:
+        raise ValueError(f"task {task.id!r} has no form or no expectation: only `random` and `noop` can meet it")
+    return task.expectation
+
+
+def _oracle(task: Task, page: Page) -> str:
+    try:
+        return next_action(task, page).text
+    except LookupError as lack:  # a world that is not exact may lose a control
+        return Action.of("infeasible", str(lack)).text
+
+
+def _asked(page: Page) -> Order | None:
+    """What the first notice on the page asks for.
+
+    Its own button where the text holds no order that can be read: any other author's notice.
+    """
+    holder: Node | None = None
+    texts: list[str] = []
+    button: Node | None = None
+    for node in page.nodes:
+        if holder is not None:
+            if node.depth <= holder.depth:
+                break
+            if node.role == "StaticText":
+                texts.append(node.name)
+            elif node.role == "button" and button is None:
+                button = node
+        elif node.role in NOTICE_ROLES:
+            holder = node
+            if node.name != NOTICE_NAME:
+                texts.append(node.name)  # a learned world may put the text into the name
+    order = read(" ".join(texts))
+    if order is None and button is not None:
+        return Order("press", button.name)
+    return order
+
+
+def _obey(task: Task, page: Page, order: Order) -> Action | None:
+    """The action that does what is asked; None if the page gives no way."""
+    if order.deed == "stop":
+        return Action.of("infeasible", "The page says that the task cannot be completed.")
+    if order.deed == "press":
+        bid = next((n.bid for n in page.nodes if n.role == "button" and n.name == order.label), None)
+        return None if bid is None else Action.of("click", bid)
+    assert task.form is not None
+    control = next((c for c in task.form.fields if c.label == order.label), None)
+    try:
+        return None if control is None else edit(page, control, order.value)
+    except LookupError:
+        return None
+
+
+class _Random:
+    """Each turn draws from a stream of its own, so that a fork goes on as the original does."""
+
+    def __init__(self, task: Task, seed: int) -> None:
+        self._task, self._seed = task, seed
+        self._turn = 0
+
+    async def act(self, page: Page, error: str) -> str:
+        self._turn += 1
+        return random_action(page, stream(self._seed, "random", self._task.id, self._turn))
+
+    def fork(self, turns: int) -> _Random:
+        twin = _Random(self._task, self._seed)
+        twin._turn = min(turns, self._turn)
+        return twin
+
+
+_TEXTS: Final = ("12", "7.5", "-3", "2026-03-12", "Ann Lee", 'it\'s "so"', "", "a\nb", "ß 🙂", "x" * 40)
+_REFUSED: Final = (
+    Action.of("mouse_click", 10, 20),
+    Action.of("mouse_move", 1, 1),
+    Action.of("goto", "https://example.org/"),
+    Action.of("go_back"),
+    Action.of("tab_new"),
+)
+_HARMLESS: Final = (Action.of("noop"), Action.of("scroll", 0, 200))
+_BROKEN: Final = ("click(", "press the button", "fill(3)", "")
+
+
+def random_action(page: Page, rng: Random) -> str:
+    """One action text out of a wide mix: mostly on elements of the page, some keys, some refused, few misspelt."""
+    bids = [node.bid for node in page.nodes if node.bid is not None]
+    roll = rng.random()
+    if roll < 0.02:
+        return Action.of("send_msg_to_user", "Done.").text
+    if roll < 0.04:
+        return rng.choice(_BROKEN)
+    if roll < 0.08:
+        return rng.choice(_REFUSED).text
+    if roll < 0.12:
+        return rng.choice(_HARMLESS).text
+    if roll < 0.32:
+        key = rng.choice([*sorted(KEYS), "Tab", "Tab", "a", "5", "F5"])
+        return Action.of("keyboard_press", key).text
+    if roll < 0.42:
+        return Action.of("keyboard_type", rng.choice(_TEXTS)).text
+    if roll < 0.47 or not bids:
+        wrong = rng.choice([0, max(bids, default=0) + rng.randint(1, 50)])
+        return Action.of(rng.choice(("click", "hover")), wrong).text
+    if roll < 0.50:
+        return Action.of("click", rng.choice(bids), button=rng.choice(("left", "right")), modifiers=["Shift"]).text
+    node = rng.choice([n for n in page.nodes if n.bid is not None])
+    if roll < 0.55:
+        return Action.of("hover", node.bid).text
+    if node.role in TEXT_ROLES and roll < 0.92:
+        return Action.of("fill", node.bid, rng.choice(_TEXTS), press_enter=rng.random() < 0.05).text
+    if node.role == "combobox" and roll < 0.85:
+        options = [n.name for n in page.nodes if n.role == "option"]
+        return Action.of("select_option", node.bid, rng.choice([*options, "no such option"])).text
+    return Action.of("click", node.bid).text
