@@ -115,7 +115,7 @@ class Lora(_Section):
     """The adapters (`DESIGN.md` §3.10). `targets` are module names, or `all-linear`."""
 
     rank: int = Field(16, ge=1, le=256)
-    alpha: float = Field(32, gt=0, le=1024)
+    alpha: int = Field(32, ge=1, le=1024)
     dropout: float = Field(0.0, ge=0, lt=1)
     targets: Literal["all-linear"] | tuple[str, ...] = "all-linear"
 

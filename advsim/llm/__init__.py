@@ -1,0 +1,1 @@
+"""Language models: the backbone and its adapters, engines that generate, and the policies made of both."""
