@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from playwright.async_api import BrowserContext, CDPSession
+from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page as BrowserPage
 
 from advsim.page import Page
 from browser_eval import keys, tree
+from browser_eval.server import Served
 
 _WORLD = "advsim"
 _RECORDER = (Path(__file__).parent / "static" / "recorder.js").read_text()
@@ -24,7 +26,11 @@ Message = list[Any]
 """What the recorder tells: `["edit", key]`, `["activate", key, values]` or `["submit", "", values]`."""
 
 
-class Gone(RuntimeError):
+class PageError(RuntimeError):
+    """The page does not open or does not answer."""
+
+
+class Gone(PageError):
     """The document was replaced while it was being asked something."""
 
 
@@ -120,10 +126,13 @@ class Tab:
         self._context = None
         answer = await self.cdp.send("Page.navigate", {"url": url})
         if answer.get("errorText"):
-            raise RuntimeError(f"the page does not open: {answer['errorText']}")
+            raise PageError(f"the page does not open: {answer['errorText']}")
         await self._loaded.wait()
         self._next_bid = 1
         self.messages.clear()
+
+    async def prepare_for(self, served: Served | None) -> None:
+        """Before a page that was not made here: let its forms be sent nowhere but to the record of `served`."""
 
     async def call(self, function: str, *arguments: Any) -> Any:
         """Call a function of the recorder's world with plain values. Raises Gone when the document is replaced."""
@@ -155,8 +164,6 @@ class Tab:
         return self._context
 
     async def _evaluate(self, params: dict[str, Any]) -> Any:
-        from playwright.async_api import Error as PlaywrightError
-
         try:
             answer = await self.cdp.send("Runtime.callFunctionOn", params)
         except PlaywrightError as error:
@@ -164,7 +171,7 @@ class Tab:
                 raise Gone(str(error)) from error
             raise
         if "exceptionDetails" in answer:
-            raise RuntimeError(f"recorder: {answer['exceptionDetails']}")
+            raise PageError(f"recorder: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
     async def settle(self, *, scripted: bool = False) -> None:
@@ -230,6 +237,11 @@ class Tab:
     async def move_to(self, x: float, y: float) -> None:
         """Move the mouse there."""
         await self.cdp.send("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": x, "y": y})
+
+    async def wheel(self, dx: float, dy: float) -> None:
+        """Turn the wheel, at the page's corner, where no number field would take it for a step."""
+        event = {"type": "mouseWheel", "x": 1, "y": 1, "deltaX": dx, "deltaY": dy}
+        await self.cdp.send("Input.dispatchMouseEvent", event)
 
     async def press(self, *names: str) -> None:
         """Press and release keys one after the other (`keys.press` has the names)."""

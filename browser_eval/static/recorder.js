@@ -9,7 +9,7 @@
   const fold = (text) => (text || "").trim().replace(/\s+/g, " ");
   const noticeKeys = new WeakMap();
   const FIELDS = "input, select, textarea, [contenteditable]:not([contenteditable=false])";
-  const NO_FIELD = new Set(["submit", "reset", "button", "image", "hidden"]);
+  const NO_FIELD = new Set(["submit", "reset", "button", "image"]);
   const WIDGETS =
     "[role=switch], [role=checkbox], [role=radiogroup], [role=listbox], [role=slider], [role=spinbutton], " +
     "[role=combobox], [role=textbox]";
@@ -132,7 +132,9 @@
         el = plain;
       }
     }
-    if (el && !el.disabled) tell(["activate", keyOf(el), values()]);
+    // The browser itself holds back a form that breaks its own rules: such a click submits nothing.
+    const held = el?.form && el.type === "submit" && !el.form.noValidate && !el.formNoValidate && el.form.matches(":invalid");
+    if (el && !el.disabled) tell(["activate", keyOf(el), held ? null : values()]);
   };
 
   const opts = { capture: true, passive: true };
@@ -146,6 +148,8 @@
     if (text) el.textContent = text;
     return el;
   };
+
+  let firstDialog = null;
 
   // A notice is text: it is only ever assigned to textContent.
   const notice = (kind, text, label) => {
@@ -162,12 +166,30 @@
     const form = document.querySelector("form");
     if (kind === "banner") document.body.prepend(box);
     else if (kind === "alert" && form) form.before(box);
+    else if (kind === "alert" && firstDialog?.isConnected) firstDialog.before(box);
     else document.body.append(box);
+    if (kind === "dialog") firstDialog ??= box;
+  };
+
+  // Scroll an element into sight. Not by scrollIntoView, which also moves the place from which Tab goes on.
+  const reveal = (el) => {
+    const delta = (start, end, low, high) =>
+      start >= low && end <= high ? 0 : (start + end - low - high) / 2;
+    for (let box = el.parentElement; box && box !== document.scrollingElement; box = box.parentElement) {
+      const style = getComputedStyle(box);
+      if (!/auto|scroll|hidden/.test(style.overflow + style.overflowX + style.overflowY)) continue;
+      const a = el.getBoundingClientRect(), b = box.getBoundingClientRect();
+      box.scrollTop += delta(a.top, a.bottom, b.top, b.bottom);
+      box.scrollLeft += delta(a.left, a.right, b.left, b.right);
+    }
+    const r = el.getBoundingClientRect();
+    const left = delta(r.left, r.right, 0, innerWidth), top = delta(r.top, r.bottom, 0, innerHeight);
+    if (left || top) window.scrollBy({ left, top, behavior: "instant" });
   };
 
   // Where a click meets this element and no control or label inside it; else who is in the way.
   const spot = (el, atStart) => {
-    el.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+    reveal(el);
     const rects = [...el.getClientRects()].filter((r) => r.width > 0 && r.height > 0);
     if (!rects.length) return { error: "has no visible area" };
     const control = (hit) =>
