@@ -363,6 +363,8 @@ class SymbolicWorld:
     def _enter(self, part: Part) -> None:
         if part.kind == "textarea":
             self._insert(part, "\n")
+        elif part.kind == "select":
+            return  # would only open its list
         elif part.kind in ROLES or part.kind == "radio":
             if not self._disabled(self._layout.submit):
                 self._activate(self._layout.of[self._layout.submit][0])
