@@ -150,16 +150,17 @@ class Ledger:
             raise self._none()
         for name in self.parts():
             table = _load(self.path / "rollouts" / f"{name}.parquet", SCHEMA.names)
-            timings = self.path / "timings" / f"{name}.parquet"
-            seconds = _load(timings, ["wall_s"])["wall_s"].to_pylist() if timings.exists() else []
-            for index, record in enumerate(table.to_pylist()):
-                wall_s = seconds[index] if index < len(seconds) else 0.0
+            for record, wall_s in zip(table.to_pylist(), self._seconds(name), strict=True):
                 try:
                     yield restore(record, texts, wall_s)
                 except KeyError as missing:
                     raise LedgerError(
                         f"{self.path}: part {name} points to a page that is not stored: {missing}"
                     ) from None
+
+    def seconds(self) -> list[float]:
+        """`wall_s` of all rollouts, in the order of `table`."""
+        return [wall_s for name in self.parts() for wall_s in self._seconds(name)]
 
     def digest(self) -> str:
         """SHA-256 (hex) of rollouts and pages, names and bytes: equal for ledgers that are equal bit for bit."""
@@ -169,6 +170,10 @@ class Ledger:
                 total.update(f"{kind}/{name}\n".encode())
                 total.update(hashlib.sha256((self.path / kind / f"{name}.parquet").read_bytes()).digest())
         return total.hexdigest()
+
+    def _seconds(self, part: str) -> list[float]:
+        seconds: list[float] = _load(self.path / "timings" / f"{part}.parquet", ["wall_s"])["wall_s"].to_pylist()
+        return seconds
 
     def _none(self) -> LedgerError:
         return LedgerError(f"{self.path}: no ledger here (expected {self.path / 'rollouts'} with Parquet parts)")

@@ -1,0 +1,1 @@
+"""Reports: tables and plots as pure functions of ledgers."""
