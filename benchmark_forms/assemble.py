@@ -55,7 +55,7 @@ _SHORT_PROTECTED: tuple[tuple[str, Literal["text", "number"], Source], ...] = (
     ("Site", "text", "place"),
     ("Batch", "text", "count"),
     ("File", "number", "count"),
-    ("Owner", "text", "person"),
+    ("Author", "text", "person"),
 )
 _DISTRACTORS: tuple[Control, ...] = (
     Control(key="comments", label="Comments", kind="textarea"),

@@ -9,7 +9,7 @@ from random import Random
 
 from advsim.task import Strata, Task
 from benchmark_forms.assemble import Draft
-from benchmark_forms.families import conditional, derived, repair
+from benchmark_forms.families import booking, conditional, conjunctive, derived, join, oncall, quotes, repair, suppliers
 from benchmark_forms.setting import Setting, setting
 
 GENERATION = 1
@@ -41,8 +41,20 @@ _FAMILIES = {
     info.name: info
     for info in (
         _family("conditional", conditional.returns_policy),
+        _family("conditional", conditional.shipping_rule),
+        _family("conditional", booking.room_booking),
         _family("derived", derived.whole_packs),
+        _family("derived", derived.invoice_total),
+        _family("derived", quotes.quote_tiers),
+        _family("conjunctive", conjunctive.catalogue_choice),
+        _family("conjunctive", conjunctive.venue_choice),
+        _family("conjunctive", suppliers.supplier_choice),
+        _family("join", join.asset_owner),
+        _family("join", join.billing_account),
+        _family("join", oncall.oncall_contact),
         _family("repair", repair.contact_override),
+        _family("repair", repair.dated_patches),
+        _family("repair", repair.corrections_log),
     )
 }
 

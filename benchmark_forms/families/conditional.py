@@ -8,49 +8,9 @@ from random import Random
 from advsim.form import Table, Text
 from benchmark_forms import words
 from benchmark_forms.assemble import Draft, assemble, names, records_block, stated
-from benchmark_forms.fields import Attribute, Column, Wanted, draw_column, wanted
+from benchmark_forms.families.asking import asked, bands, case_count, output_count, rule_line, tick
+from benchmark_forms.fields import Attribute, draw_column, wanted
 from benchmark_forms.setting import Setting
-
-
-def case_count(rng: Random, setting: Setting) -> int:
-    """How many cases a form settles: with two, every field is asked for twice."""
-    return rng.randint(1, 2) if setting.long else 1
-
-
-def output_count(rng: Random, setting: Setting, cases: int, most: int) -> int:
-    """How many values each case has, so that all cases together keep to the setting's bounds."""
-    if setting.small:
-        return min(setting.targets(rng), most)
-    if cases == 2:
-        return rng.randint(2, 3)
-    return min(setting.targets(rng), most)
-
-
-def rule_line(condition: str, columns: Sequence[Column], row: int, *, short: bool) -> Text:
-    """One rule as a sentence."""
-    said = ", ".join(f"{c.attribute.name} {c.values[row]}" for c in columns)
-    return Text(text=f"{condition}: {said}" if short else f"{condition}: {said}.")
-
-
-def asked(columns: Sequence[Column], winners: Sequence[int], people: Sequence[str]) -> list[Wanted]:
-    """Every column's value for every case; with several cases, the label says whose it is."""
-    return [
-        wanted(c, winner, f"{c.attribute.name} for {person}" if len(winners) > 1 else "")
-        for winner, person in zip(winners, people, strict=True)
-        for c in columns
-    ]
-
-
-def bands(rng: Random, count: int, width: int) -> list[tuple[int, int]]:
-    """Neighbouring ranges of whole numbers, from 1 upwards."""
-    found: list[tuple[int, int]] = []
-    low = 1
-    for _ in range(count):
-        high = low + rng.randint(max(2, width // 2), width)
-        found.append((low, high))
-        low = high + 1
-    return found
-
 
 _RETURNS = (
     Attribute("Outcome", "choice", ("refund", "store credit", "exchange", "repair", "no return")),
@@ -120,11 +80,6 @@ def returns_policy(rng: Random, setting: Setting) -> Draft:
     return assemble(rng, setting, title=title, blocks=blocks, items=items, goal=goal, shape=shape)
 
 
-def tick(items: Sequence[Wanted]) -> str:
-    """How to answer a yes or no with a box, where there is one."""
-    return " A ticked box means yes." if any(i.type == "flag" for i in items) else ""
-
-
 def _returns_small(rng: Random, setting: Setting, title: str, states: Sequence[str]) -> Draft:
     chosen = rng.sample(_RETURNS_SMALL, output_count(rng, setting, 1, 3))
     winner = rng.randrange(3)
@@ -144,4 +99,117 @@ def _returns_small(rng: Random, setting: Setting, title: str, states: Sequence[s
     items = [wanted(c, winner) for c in columns]
     goal = f"{fact} Set {names(rng, [i.label for i in items], setting)}."
     shape = ("days" if by_days else "state", len(items))
+    return assemble(rng, setting, title=title, blocks=blocks, items=items, goal=goal, shape=shape)
+
+
+_SHIPPING = (
+    Attribute("Carrier", "choice", ("Heron", "Swift", "Badger", "Osprey", "Marten")),
+    Attribute("Price", "money", low=3, high=60),
+    Attribute("Counter", "choice", ("counter A", "counter B", "night hatch", "loading dock", "parcel box")),
+    Attribute("Insured", "flag"),
+    Attribute("Collected on", "date"),
+    Attribute("Days under way", "int", low=1, high=30),
+    Attribute("Handling note", "phrase", words.PHRASES),
+)
+_SHIPPING_SMALL = (
+    Attribute("Carrier", "choice", ("van", "bike", "post", "ship", "rail")),
+    Attribute("Price", "int", low=2, high=60),
+    Attribute("Dock", "int", low=1, high=20),
+    Attribute("Insured", "flag"),
+)
+_ANY = "any"
+
+
+def shipping_rule(rng: Random, setting: Setting) -> Draft:
+    """A list of shipping rules in order: the first (or the last) that fits a parcel's zone and weight applies."""
+    title = rng.choice(("Parcel desk", "Dispatch", "Shipping form"))
+    if setting.small:
+        return _shipping_small(rng, setting, title)
+    cases = case_count(rng, setting)
+    long_rule = setting.hard and rng.random() < 0.5
+    first = not setting.hard or rng.random() < 0.5
+    count = min(setting.records(rng), 9 - long_rule)
+    winners = rng.sample(range(count), cases)
+    columns = [draw_column(rng, a, count, winners) for a in rng.sample(_SHIPPING, output_count(rng, setting, cases, 6))]
+    # The limits are dealt blindly, then weights under the deciding ones; zones keep the earlier rules from fitting,
+    # so that neither a rule's place nor its limit tells which one decides.
+    limits = rng.sample(range(6, 60), count)
+    weights = [rng.randint(1, limits[w]) for w in winners]
+    zones = rng.sample("ABCDEF", 4)
+    case_zones = rng.sample(zones, cases)
+    parcels = list(zip(winners, weights, case_zones, strict=True))
+    rules = [(_zone(rng, setting, i, limits[i], zones, parcels, first=first), limits[i]) for i in range(count)]
+    said = [(f"Zone {z}" if z != _ANY else "Any zone", limit) for z, limit in rules]
+    table = rng.random() < 0.5
+    blocks: list[Text | Table]
+    if table:
+        rows = [(z, str(limit), *(c.values[i] for c in columns)) for i, (z, limit) in enumerate(said)]
+        blocks = [records_block("Shipping rules", ("Zone", "Up to kg", *(c.attribute.name for c in columns)), rows)]
+    else:
+        blocks = [rule_line(f"{z}, up to {kg} kg", columns, i, short=False) for i, (z, kg) in enumerate(said)]
+    extra = rng.randint(2, 6)
+    if long_rule:
+        blocks.append(Text(text=f"A parcel longer than one metre counts {extra} kg more than it weighs."))
+    people = rng.sample(words.PEOPLE, cases)
+    facts = []
+    for person, weight, zone in zip(people, weights, case_zones, strict=True):
+        bulky = long_rule and weight > extra and rng.random() < 0.5
+        shown = weight - extra if bulky else weight
+        told = f"goes to zone {zone} and weighs {shown} kg"
+        if long_rule:
+            told = f"{told}; it is {'longer' if bulky else 'shorter'} than one metre"
+        facts.append(f"The parcel for {person} {told}.")
+    order = "first" if first else "last"
+    rule = rng.choice(
+        (f"Of the rules that fit, the {order} one on the page applies.", f"The {order} rule that fits counts.")
+    )
+    items = asked(columns, winners, people)
+    ask = rng.choice(("Enter {}.", "Complete {}.", "Put in {}.")).format(names(rng, [i.label for i in items], setting))
+    goal = f"{' '.join(facts)} {rule} {ask}{tick(items)}"
+    shape = ("table" if table else "lines", count, order, cases, long_rule, any(z == _ANY for z, _ in rules))
+    return assemble(rng, setting, title=title, blocks=blocks, items=items, goal=goal, shape=shape)
+
+
+def _zone(
+    rng: Random,
+    setting: Setting,
+    place: int,
+    limit: int,
+    zones: Sequence[str],
+    cases: Sequence[tuple[int, int, str]],
+    *,
+    first: bool,
+) -> str:
+    """A zone for the rule at `place` with which it decides its own case and takes no other case from its rule."""
+    banned: set[str] = set()
+    for winner, weight, zone in cases:
+        if place == winner:
+            return zone
+        read_earlier = place < winner if first else place > winner
+        if read_earlier and weight <= limit:
+            banned |= {zone, _ANY}
+    # A rule that shares a case's zone but fits too late, or not the weight, is the better distractor.
+    pool = [z for z in (*zones, *([_ANY] if setting.hard else []), *(z for _, _, z in cases)) if z not in banned]
+    return rng.choice(pool)
+
+
+def _shipping_small(rng: Random, setting: Setting, title: str) -> Draft:
+    chosen = rng.sample(_SHIPPING_SMALL, setting.targets(rng))
+    winner = rng.randrange(3)
+    columns = [draw_column(rng, a, 3, [winner]) for a in chosen]
+    items = [wanted(c, winner) for c in columns]
+    if setting.level == "tiny":
+        return stated(rng, setting, title, items)
+    by_zone = rng.random() < 0.4
+    if by_zone:
+        zones = rng.sample("ABCDE", 3)
+        conditions = [f"zone {z}" for z in zones]
+        fact = f"The box goes to zone {zones[winner]}."
+    else:
+        spans = bands(rng, 3, 9)
+        conditions = [f"{a} to {b} kg" for a, b in spans]
+        fact = f"The box has {rng.randint(*spans[winner])} kg."
+    blocks = [rule_line(condition, columns, i, short=True) for i, condition in enumerate(conditions)]
+    goal = f"{fact} Set {names(rng, [i.label for i in items], setting)}."
+    shape = ("zone" if by_zone else "weight", len(items))
     return assemble(rng, setting, title=title, blocks=blocks, items=items, goal=goal, shape=shape)
