@@ -9,7 +9,18 @@ from random import Random
 
 from advsim.task import Strata, Task
 from benchmark_forms.assemble import Draft
-from benchmark_forms.families import booking, conditional, conjunctive, derived, join, oncall, quotes, repair, suppliers
+from benchmark_forms.families import (
+    booking,
+    conditional,
+    conjunctive,
+    corrections,
+    derived,
+    join,
+    oncall,
+    quotes,
+    repair,
+    suppliers,
+)
 from benchmark_forms.setting import Setting, setting
 
 GENERATION = 1
@@ -54,7 +65,7 @@ _FAMILIES = {
         _family("join", oncall.oncall_contact),
         _family("repair", repair.contact_override),
         _family("repair", repair.dated_patches),
-        _family("repair", repair.corrections_log),
+        _family("repair", corrections.corrections_log),
     )
 }
 

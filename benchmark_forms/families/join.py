@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from random import Random
 
@@ -14,19 +14,31 @@ from benchmark_forms.families.asking import case_count, for_person, output_count
 from benchmark_forms.fields import Attribute, Column, Wanted, draw_column, wanted
 from benchmark_forms.setting import Setting
 
-Link = dict[str, int]
-"""From a record's name to the row that it leads to in the next table."""
+
+def lead_to(rng: Random, rows: int, ends: int, fixed: Mapping[int, int], rivals: Sequence[int] = ()) -> list[int]:
+    """For each row of a table the row of the next that it leads to, where `fixed` says what some must lead to.
+
+    At least one of the `rivals` (by default of all other rows) leads elsewhere than the first fixed one, or the
+    answer would not depend on which row is read.
+    """
+    found = [fixed.get(i, rng.randrange(ends)) for i in range(rows)]
+    first, end = next(iter(fixed.items()))
+    others = [i for i in (rivals or range(rows)) if i != first]
+    free = [i for i in others if i not in fixed]
+    if free and all(found[i] == end for i in others):
+        found[rng.choice(free)] = rng.choice([e for e in range(ends) if e != end])
+    return found
 
 
 def own_table(
-    rng: Random, key: str, titles: Sequence[str], columns: Sequence[Column], *, table: bool
+    rng: Random, caption: str, key: str, titles: Sequence[str], columns: Sequence[Column], *, table: bool
 ) -> list[Text | Table]:
     """The table that holds the answers, its rows in any order, or a sentence a row."""
     order = list(range(len(titles)))
     rng.shuffle(order)
     header = [key, *(c.attribute.name for c in columns)]
     if table:
-        return [records_block(f"{key}s", header, [[titles[i], *(c.values[i] for c in columns)] for i in order])]
+        return [records_block(caption, header, [[titles[i], *(c.values[i] for c in columns)] for i in order])]
     return [
         Text(text=f"{key} {titles[i]}: {', '.join(f'{c.attribute.name} {c.values[i]}' for c in columns)}.")
         for i in order
@@ -80,19 +92,14 @@ def asset_owner(rng: Random, setting: Setting) -> Draft:
     chosen = rng.sample(range(len(assets)), cases)
     goals = rng.sample(range(len(teams)), cases)
 
-    to_team = [rng.randrange(len(teams)) for _ in assets]
-    for asset, team in zip(chosen, goals, strict=True):
-        to_team[asset] = team
+    to_team = lead_to(rng, len(assets), len(teams), dict(zip(chosen, goals, strict=True)))
     lines: list[list[str]]
     blocks: list[Text | Table]
     table = rng.random() < 0.6
     if by_site:
-        to_site = [rng.randrange(len(sites)) for _ in assets]
-        for asset, site in zip(chosen, rng.sample(range(len(sites)), cases), strict=True):
-            to_site[asset] = site
-        site_team = [rng.randrange(len(teams)) for _ in sites]
-        for asset, team in zip(chosen, goals, strict=True):
-            site_team[to_site[asset]] = team
+        stops = rng.sample(range(len(sites)), cases)
+        to_site = lead_to(rng, len(assets), len(sites), dict(zip(chosen, stops, strict=True)))
+        site_team = lead_to(rng, len(sites), len(teams), dict(zip(stops, goals, strict=True)))
         lines = [[a, sites[s]] for a, s in zip(assets, to_site, strict=True)]
         second = [[s, teams[t]] for s, t in zip(sites, site_team, strict=True)]
         rng.shuffle(second)
@@ -118,7 +125,7 @@ def asset_owner(rng: Random, setting: Setting) -> Draft:
             blocks.append(Text(text=f"Moved since then: the {assets[mover]} is now with team {teams[to_team[mover]]}."))
     width = output_count(rng, setting, cases, 6)
     columns = [draw_column(rng, a, len(teams), goals) for a in rng.sample(_OWNER, width)]
-    blocks += own_table(rng, "Team", teams, columns, table=table)
+    blocks += own_table(rng, "Teams", "Team", teams, columns, table=table)
     items = [
         wanted(c, team, for_person(c.attribute.name, assets[asset], cases))
         for asset, team in zip(chosen, goals, strict=True)
@@ -189,9 +196,8 @@ def billing_account(rng: Random, setting: Setting) -> Draft:
     rows = _periods(rng, clients, periods)
     chosen = rng.sample(range(periods), cases)
     goals = rng.sample(range(len(accounts)), cases)
-    to_account = [rng.randrange(len(accounts)) for _ in rows]
-    for row, account in zip(chosen, goals, strict=True):
-        to_account[row] = account
+    same_client = [i for i, row in enumerate(rows) if row[0] == rows[chosen[0]][0]]
+    to_account = lead_to(rng, periods, len(accounts), dict(zip(chosen, goals, strict=True)), same_client)
     table = rng.random() < 0.6
     agreements = [[c, a, b, accounts[t]] for (c, a, b), t in zip(rows, to_account, strict=True)]
     blocks: list[Text | Table]
@@ -202,7 +208,7 @@ def billing_account(rng: Random, setting: Setting) -> Draft:
     named = rng.random() < 0.5  # the account itself is one of the values
     width = output_count(rng, setting, cases, 6)
     columns = [draw_column(rng, a, len(accounts), goals) for a in rng.sample(_ACCOUNT, width - named)]
-    shown = own_table(rng, "Account", accounts, columns, table=table)
+    shown = own_table(rng, "Accounts", "Account", accounts, columns, table=table)
     blocks = [*shown, *blocks] if rng.random() < 0.3 else [*blocks, *shown]
     if named:
         columns.insert(0, Column(Attribute("Account", "choice"), tuple(accounts), tuple(accounts)))

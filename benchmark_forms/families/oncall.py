@@ -8,7 +8,7 @@ from advsim.form import Table, Text
 from benchmark_forms import words
 from benchmark_forms.assemble import Draft, assemble, names, records_block, stated
 from benchmark_forms.families.asking import case_count, for_person, output_count, tick
-from benchmark_forms.families.join import own_table, split_records
+from benchmark_forms.families.join import lead_to, own_table, split_records
 from benchmark_forms.fields import Attribute, Column, draw_column, wanted
 from benchmark_forms.setting import Setting
 
@@ -49,15 +49,14 @@ def oncall_contact(rng: Random, setting: Setting) -> Draft:
     chosen = rng.sample(range(len(slots)), cases)
     on_call = rng.sample(words.PEOPLE, people_count or len(slots))
     goals = rng.sample(range(people_count), cases) if people_count else chosen
-    who = [rng.randrange(people_count) for _ in slots] if people_count else list(range(len(slots)))
-    for slot, person in zip(chosen, goals, strict=True):
-        who[slot] = person
+    who = list(range(len(slots)))
+    if people_count:
+        who = lead_to(rng, len(slots), people_count, dict(zip(chosen, goals, strict=True)))
 
     services = rng.sample(_SERVICES, services_count)
     asked_services = rng.sample(range(services_count), cases)
-    to_team = [rng.choice(teams) for _ in services]
-    for service, slot in zip(asked_services, chosen, strict=True):
-        to_team[service] = slots[slot][0]
+    owners = {s: teams.index(slots[slot][0]) for s, slot in zip(asked_services, chosen, strict=True)}
+    to_team = [teams[t] for t in lead_to(rng, services_count, 2, owners)]
     table = rng.random() < 0.6
     blocks: list[Text | Table]
     if table:
@@ -75,7 +74,7 @@ def oncall_contact(rng: Random, setting: Setting) -> Draft:
             blocks.append(records_block("Rota", ("Team", "Shift", "On call"), rota))
         else:
             blocks += [Text(text=f"Team {t}, {s} shift: {p} is on call.") for t, s, p in rota]
-        blocks += own_table(rng, "Person", on_call, columns, table=table)
+        blocks += own_table(rng, "People", "Person", on_call, columns, table=table)
     elif table:
         header = ("Team", "Shift", "On call", *(c.attribute.name for c in columns))
         details = [[t, s, on_call[i], *(c.values[i] for c in columns)] for i, (t, s) in enumerate(slots)]
