@@ -14,6 +14,7 @@ from pathlib import Path
 
 from advsim.ledger import Ledger, Row
 from advsim.report import svg, tables
+from advsim.report.provenance import provenance
 from advsim.report.samples import choose
 
 LONGEST_TEXT = 600
@@ -44,35 +45,35 @@ _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode(
 _POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'"
 
 
-def write(run: Path, ledgers: Sequence[Path], provenance: Mapping[str, str]) -> Path:
+def write(run: Path, ledger: Path) -> Path:
     """Write `report.html` into a run's folder.
 
     Args:
         run: The folder.
-        ledgers: Ledger folders that the report is made from.
-        provenance: What the header says about the run: versions, configuration, seeds.
+        ledger: The ledger's folder.
 
     Returns:
         The file.
 
     Raises:
-        LedgerError: A ledger is missing or damaged.
+        LedgerError: The ledger is missing or damaged.
         OSError: The file cannot be written.
     """
-    rows = [row for ledger in ledgers for row in Ledger(ledger).rows()]
+    rows = list(Ledger(ledger).rows())
     target = run / "report.html"
     draft = run / ".report.html.tmp"
-    draft.write_text(page(rows, provenance), encoding="utf-8")
+    draft.write_text(page(rows), encoding="utf-8")
     draft.replace(target)
     return target
 
 
-def page(rows: Sequence[Row], provenance: Mapping[str, str]) -> str:
+def page(rows: Sequence[Row]) -> str:
     """The report as HTML text."""
     rollouts = tables.observe(rows)
-    title = provenance.get("run", "AdvSim run")
+    facts = provenance(rows)
+    title = facts.get("run", "AdvSim report")
     sections = [
-        _header(title, provenance, rollouts),
+        _header(title, facts),
         _cells("Results", _RESULTS_NOTE, tables.evaluation(rollouts), ""),
         _cells("By stratum", "", tables.evaluation(rollouts, lambda r: r.stratum or "(none)"), "stratum"),
         _cells("By family", "", tables.evaluation(rollouts, lambda r: r.family or "(none)"), "family"),
@@ -97,9 +98,7 @@ _RESULTS_NOTE = (
 )
 
 
-def _header(title: str, provenance: Mapping[str, str], rollouts: Sequence[tables.Rollout]) -> str:
-    errors = sum(r.error is not None for r in rollouts)
-    facts = {**provenance, "rollouts": f"{len(rollouts)}, of which {errors} failed on infrastructure"}
+def _header(title: str, facts: Mapping[str, str]) -> str:
     items = "".join(f"<dt>{_text(key)}</dt><dd>{_text(value)}</dd>" for key, value in facts.items())
     return f"<h1>{_text(title)}</h1><dl>{items}</dl>"
 

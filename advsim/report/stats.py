@@ -56,10 +56,18 @@ def wilson(successes: float, n: float, z: float = 1.959963984540054) -> Interval
 def interval(counts: Counts) -> Interval:
     """A ratio's interval: Wilson's where each task was counted at most once, else the bootstrap.
 
-    Only then are the counted rollouts independent draws; rollouts of one task are not.
+    Only in the first case are the counted rollouts independent draws; rollouts of one task are not. Where all counted
+    tasks agree (all 0 or all 1) the bootstrap sees no variation and would claim certainty; Wilson's interval over
+    the number of tasks is given instead.
     """
     once = counts.den.shape[0] == 1 and float(counts.den.max(initial=0)) <= 1
-    return wilson(float(counts.num.sum()), float(counts.den.sum())) if once else bootstrap(counts)
+    if once:
+        return wilson(float(counts.num.sum()), float(counts.den.sum()))
+    value = counts.value
+    if value in (0.0, 1.0):
+        tasks = int((counts.den.sum(axis=0) > 0).sum())
+        return wilson(value * tasks, tasks)
+    return bootstrap(counts)
 
 
 def bootstrap(counts: Counts, *, replicates: int = 4000, seed: int = 0) -> Interval:
