@@ -96,7 +96,8 @@ def button(form: FormSpec, control: Control) -> str:
     gated = control.kind == "submit" and form.review is not None
     return (
         f"<button{attributes(type=control.kind, name=control.key, disabled=control.disabled or gated)}"
-        f"{' data-review' if control.key == form.review else ''}>{escape(control.label)}</button>\n"
+        f"{attributes(data_review=control.key == form.review, data_closed=gated and control.disabled)}"
+        f">{escape(control.label)}</button>\n"
     )
 
 

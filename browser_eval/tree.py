@@ -243,7 +243,8 @@ class _Builder:
             found.append(("required", None))
         if role in _SELECTABLE and _flag(node, "selected"):
             found.append(("selected", None))
-        if _flag(node, "readonly") or _backend(node) in self.readonly:
+        # Of a disabled field Chromium does not say that it is read-only too.
+        if _flag(node, "readonly") or (_backend(node) in self.readonly and not _flag(node, "disabled")):
             found.append(("readonly", True))
         if _flag(node, "multiline"):
             found.append(("multiline", True))

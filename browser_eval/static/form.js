@@ -6,9 +6,18 @@
   const review = form.querySelector("[data-review]");
   const submit = form.querySelector("[type=submit]");
 
+  // A submit button that is disabled for good is not opened by a review.
+  const closed = submit.hasAttribute("data-closed");
+  let reviewed = false;
+
+  const setReviewed = (now) => {
+    reviewed = now;
+    if (!closed) submit.disabled = !now;
+  };
+
   const changed = () => {
-    if (!review || submit.disabled) return;
-    submit.disabled = true;
+    if (!reviewed) return;
+    setReviewed(false);
     line.textContent = "Changed since the review.";
   };
 
@@ -16,7 +25,7 @@
     const button = event.target.closest("button[type=button]");
     if (!button) return;
     if (button === review) {
-      submit.disabled = false;
+      setReviewed(true);
       line.textContent = "Reviewed.";
     } else {
       line.textContent = `${button.textContent}: done.`;
