@@ -152,7 +152,7 @@ def draw(form: FormSpec, part: Part, value: str, focused: bool, disabled: bool) 
         return Node(1, part.bid, role, part.name, (*props, ("checked", value == "on")))
     if kind == "select":
         return Node(1, part.bid, role, part.name, (*props, ("expanded", False), ("value", value)))
-    if form.controls[part.control].readonly:
+    if form.controls[part.control].readonly and not disabled:
         props = (*props, ("readonly", True))
     if kind == "textarea":
         props = (*props, ("multiline", True))

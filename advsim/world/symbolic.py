@@ -48,7 +48,7 @@ class SymbolicWorld:
     _part: int  # which stop inside a focused date
     _nav: int  # bid from which Tab starts while nothing has the focus; 0: the top
     _caret: int
-    _carets: tuple[int, ...]  # by control: where a text area's caret was left
+    _carets: tuple[int, ...]  # by control: where a text area's caret was left; see `_remember_radio` for groups
     _selected: bool  # whether all text of the focused field is selected
     _events: tuple[tuple[EventKind, str], ...]
     _reviewed: bool
@@ -198,12 +198,18 @@ class SymbolicWorld:
         self._focus, self._part, self._selected = part, 0, False
         if part is not None:
             self._nav = part.bid
+            if part.kind == "radio" and not self._values[part.control]:
+                self._remember_radio(part.control, 1 + self._layout.of[part.control].index(part))
         for p in (old, part):
             if p is not None:
                 if p.control == NOTICE:
                     self._redraw_button(p)
                 else:
                     self._redraw(p)
+
+    def _remember_radio(self, control: int, number: int) -> None:
+        """In a group without a choice Tab returns to the radio that last had the focus: 1 is the first, 0 means none."""
+        self._carets = (*self._carets[:control], number, *self._carets[control + 1 :])
 
     def _lookup(self, bid: int) -> Part | None:
         if self._outcome is None:
@@ -291,6 +297,7 @@ class SymbolicWorld:
             self._redraw(part)
         elif value != part.name:
             self._set_value(part, part.name)
+            self._remember_radio(part.control, 0)
             self._redraw(*self._layout.of[part.control])
 
     def _fill(self, action: Action) -> None:
@@ -505,7 +512,11 @@ class SymbolicWorld:
                     continue
                 inside = self._focus is not None and self._focus.control == i
                 checked = [p for p in own if p.name == self._values[i]]
-                parts += [self._focus] if inside and self._focus else checked or list(own)
+                last = self._carets[i]
+                if inside and self._focus:
+                    parts.append(self._focus)
+                else:
+                    parts += checked or ([own[last - 1]] if last else list(own))
         for part in parts:
             position = self._page.index_of(part.bid)
             assert position is not None
