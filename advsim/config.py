@@ -15,6 +15,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from advsim.world.faults import FaultModel
+
 Role = Literal["curriculum", "adversary", "executor"]
 ROLES: tuple[Role, ...] = ("curriculum", "adversary", "executor")
 Rate = Field(ge=0.0, le=1.0)
@@ -35,28 +37,26 @@ class Backbone(_Section):
         path: `embedded` (the one that ships) or a local folder in Hugging Face's layout; never a name to download.
         adapter: Folder of a LoRA adapter that is merged into the backbone first (an imitation warm start), if any.
         device, dtype: Where and in what precision it runs; `auto` takes a GPU if there is one.
+        verbose: Whether prompts explain the formats in words: for a model that was not trained on them.
     """
 
     path: str = "embedded"
     adapter: str | None = None
     device: Literal["auto", "cpu", "cuda"] = "auto"
     dtype: Literal["float32", "bfloat16"] = "float32"
-
-
-class Faults(_Section):
-    """Rates at which the symbolic world errs as a learned world does; all zero: exact semantics."""
-
-    lost_value: float = Field(0.0, ge=0, le=1)
-    echoed_goal: float = Field(0.0, ge=0, le=1)
-    vanished_control: float = Field(0.0, ge=0, le=1)
-    softened_notice: float = Field(0.0, ge=0, le=1)
+    verbose: bool = False
 
 
 class WorldConfig(_Section):
-    """The world that training happens in."""
+    """The world that training happens in.
+
+    Attributes:
+        name: Which.
+        faults: Rates at which it errs as a learned world does; all zero: exact semantics.
+    """
 
     name: Literal["symbolic"] = "symbolic"
-    faults: Faults = Faults()
+    faults: FaultModel = FaultModel()
 
 
 class Tasks(_Section):
@@ -184,6 +184,8 @@ class Stage1(_Section):
         rounds, proposals, rollouts: T₁, proposals a round, and K rollouts of each.
         group: G, rollouts of one task that share a baseline; also the size of a curriculum replay group.
         curriculum_epochs, executor_epochs: Passes of each update. Every executor epoch has rollouts of its own.
+        reuse: Whether the executor's first epoch learns from the very rollouts that measured p̂ (they are on-policy, too;
+            it saves half of the rollouts, and G is then K), instead of G rollouts of its own.
     """
 
     rounds: int = Field(3, ge=0, le=100)
@@ -192,6 +194,7 @@ class Stage1(_Section):
     group: int = Field(6, ge=2, le=1000)
     curriculum_epochs: int = Field(1, ge=1, le=100)
     executor_epochs: int = Field(2, ge=1, le=100)
+    reuse: bool = False
 
 
 class Mixture(_Section):
@@ -217,6 +220,7 @@ class Stage2(_Section):
         adversary_epochs, executor_epochs: As in stage 1.
         eta: Least clean solve rate of a task that is attacked.
         mixture: What the executor then trains on.
+        reuse: As in stage 1.
     """
 
     rounds: int = Field(3, ge=0, le=100)
@@ -228,6 +232,7 @@ class Stage2(_Section):
     executor_epochs: int = Field(1, ge=1, le=100)
     eta: float = Field(0.5, ge=0, le=1)
     mixture: Mixture = Mixture()
+    reuse: bool = False
 
 
 class Evaluation(_Section):
@@ -236,7 +241,7 @@ class Evaluation(_Section):
     Attributes:
         world: Where; `browser` is the real one.
         checkpoints: `base`, `capability1`… (after round n of stage 1), `robust1`… (stage 2); without a number the last.
-        attackers: `none`, `template`, `adversary1`… or `adversary` (the last), reactive.
+        attackers: `none`, `template` and `reactive` (scripted), `adversary1`… or `adversary` (the last learned one).
         tasks: `bench`, `bench-small`, or a task file.
         limit: Tasks taken, spread evenly over the file; 0 for all.
         seeds: Rollout seeds; each is one more pass.
@@ -253,11 +258,11 @@ class Evaluation(_Section):
     def _names(self) -> Evaluation:
         for what, values, known in (
             ("checkpoint", self.checkpoints, ("base", "capability", "robust")),
-            ("attacker", self.attackers, ("none", "template", "adversary")),
+            ("attacker", self.attackers, ("none", "template", "reactive", "adversary")),
         ):
             for value in values:
                 stem = value.rstrip("0123456789")
-                if stem not in known or (stem in ("base", "none", "template") and stem != value):
+                if stem not in known or (stem in ("base", "none", "template", "reactive") and stem != value):
                     raise ValueError(f"expected a {what} like {', '.join(known)} or {known[-1]}2, got {value!r}")
         return self
 
@@ -267,11 +272,13 @@ class Engine(_Section):
 
     Attributes:
         max_batch: Most requests in one forward pass.
+        memory_mb: What the key-value caches of all waiting conversations may hold.
         episodes: Episodes in flight in the symbolic world; browser: contexts in flight in the browser.
         threads: Threads of torch; 0 leaves its choice. A run resumes bit for bit only with the same number.
     """
 
     max_batch: int = Field(64, ge=1, le=4096)
+    memory_mb: int = Field(2048, ge=0)
     episodes: int = Field(128, ge=1, le=100_000)
     browser: int = Field(4, ge=1, le=256)
     threads: int = Field(2, ge=0, le=1024)
