@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _THOUGHT: Final = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _LINE: Final = re.compile(r"[ \t>*-]*+([A-Za-z]++)[ \t]*+:[ \t]*+(.*)")
 
 
@@ -37,6 +38,8 @@ def keyed_lines(completion: str, first: str, keys: Collection[str]) -> list[tupl
     Returns:
         Pairs of key (lower case) and value (outer white space removed), in order, at least one; or what is wrong.
     """
+    if _SURROGATE.search(completion):  # no file, hash or page of ours could hold it
+        return ProposalError("expected text that can be encoded as UTF-8, got a lone surrogate")
     found: list[tuple[str, str]] = []
     for line in visible(completion).split("\n"):
         match = _LINE.match(line)

@@ -1,0 +1,419 @@
+"""Makes the shipped backbone: tokenizer, a Llama of a few million parameters, its warm start by imitation, its card.
+
+    .venv/bin/python scripts/make_backbone.py
+
+Goes on from the last checkpoint in `--work` when it is started again; `--export` only writes the model folder from
+there. The examples come from `advsim.training.imitation`, in an order fixed by `--seed`: pages begin tiny and grow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from advsim.training.imitation import Message, Role, Source, benchmark_problems, example
+from benchmark_forms import GENERATION
+
+ROOT = Path(__file__).resolve().parents[1]
+VOCABULARY = 1536
+LAYERS, WIDTH, HEADS, INNER, POSITIONS, ROPE = 4, 256, 8, 640, 2048, 100_000.0
+ROLES: tuple[tuple[Role, float], ...] = (("executor", 0.8), ("curriculum", 0.1), ("adversary", 0.1))
+
+# --- tokenizer ---------------------------------------------------------------------------------------------------
+
+END = "<|end|>"
+SPECIAL = ("<|pad|>", END, "<|system|>", "<|user|>", "<|assistant|>")
+# Rendering k messages and the generation prompt gives the beginning of rendering k + 1 messages: nothing is trimmed.
+CHAT_TEMPLATE = (
+    "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+)
+# What may become one token. Words have no space in them, so that a value is the same tokens in a goal, a page and an
+# action, and copying is all there is to learn; digits are single, but for bids; runs of page syntax are one piece.
+_PIECES = "|".join(
+    (
+        r"(?<=\[)[1-9][0-9]?(?=\])",  # the bid in a line: [12]
+        r"(?<=[a-z]\()[1-9][0-9]?(?=[,)])",  # the bid in an action: click(12)
+        r"'?\n(?:[a-z]+: )(?:(?:text|number|date|select|radio|checkbox|button|reset|submit|textarea|readonly) )*'?",
+        r"'?(?:\n(?:[-=+][0-9]+ )?\t*\[?)",  # end of a line and beginning of the next
+        r"\] [A-Za-z]+ '",  # role
+        r"(?:StaticText|RootWebArea) '",
+        r"'?(?:, (?:focused|disabled|selected|(?:readonly|multiline|expanded|checked)=(?:True|False)))+(?:, value=')?",
+        r"'?, value='",
+        r"' (?:=|->|of|') '|'(?: of)? '|'\)|, '",
+        r"[a-z_]{4,}\('?",  # the beginning of an action
+        r" (?:and|or|the|to|of|in|is|a|with|that|from|by|as|for|at|not) ",
+        r"[.,:;] | \| ",
+        r"[A-Za-z]+",
+        r"[0-9]",
+        r"\s+",
+        r"[^\sA-Za-z0-9]",
+    )
+)
+
+
+def make_tokenizer(source: Source, samples: int) -> PreTrainedTokenizerFast:
+    """A byte-level BPE (any text can be encoded, and decodes to itself) trained on samples of all roles."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+        min_frequency=4,
+    )
+
+    def corpus() -> Iterator[str]:
+        for i in range(samples):
+            for role, _ in ROLES:
+                for message in example(f"tokenizer/{role}/{i}", role, source):
+                    yield message.content
+        for bid in range(1, 100):  # later pages have more lines than tiny ones
+            yield from [f"\n\t[{bid}] \nclick({bid})"] * 20
+
+    tokenizer.train_from_iterator(corpus(), trainer)
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer,
+        pad_token=SPECIAL[0],
+        eos_token=END,
+        chat_template=CHAT_TEMPLATE,
+        clean_up_tokenization_spaces=False,
+        model_max_length=POSITIONS,
+    )
+
+
+# --- model -------------------------------------------------------------------------------------------------------
+
+
+def make_model(vocabulary: int, seed: int) -> LlamaForCausalLM:
+    """A small Llama whose first two layers begin as what copying needs, then are trained like all else.
+
+    From a plain start copying emerges late or, on full pages, not at all. So in the first layer two heads begin by
+    looking one token back (and one each two and three back), and in the second layer two heads by looking for what
+    followed this token before: an induction circuit. The attention by distance is made of rotary phases, from a
+    constant that all embeddings share.
+    """
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=WIDTH,
+        intermediate_size=INNER,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+        max_position_embeddings=POSITIONS,
+        rope_parameters={"rope_type": "default", "rope_theta": ROPE},
+        tie_word_embeddings=True,
+        pad_token_id=0,
+        bos_token_id=None,
+        eos_token_id=1,
+        rms_norm_eps=1e-5,
+    )
+    model = LlamaForCausalLM(config)
+    for name, p in model.named_parameters():
+        if p.dim() == 2:
+            scale = 1 / math.sqrt(2 * LAYERS) if name.endswith(("o_proj.weight", "down_proj.weight")) else 1.0
+            nn.init.normal_(p, 0.0, 0.02 * scale if "embed" not in name else 0.04)
+    size = WIDTH // HEADS
+    half = size // 2
+    theta = ROPE ** (-torch.arange(half) / half)
+    slow = torch.cat([torch.arange(half)[theta < 0.02], half + torch.arange(half)[theta < 0.02]])
+    with torch.no_grad():
+        embedding = model.model.embed_tokens.weight
+        embedding[:, 0] = 0.25  # the constant
+        first, second = model.model.layers[0].self_attn, model.model.layers[1].self_attn
+        share = 0.25 * math.sqrt(WIDTH) / math.sqrt(0.25**2 + WIDTH * 0.04**2)  # of the constant, after the norm
+        fast = 6  # so many of the fastest rotations tell neighbouring distances apart
+        for head, offset in enumerate((1, 1, 2, 3)):
+            rows = slice(head * size, (head + 1) * size)
+            sharp = math.sqrt(8.0 * math.sqrt(size)) / share
+            for w in (first.q_proj.weight, first.k_proj.weight):
+                w[rows] *= 0.1
+            for i in range(fast):
+                first.q_proj.weight[head * size + i, 0] = sharp
+                first.k_proj.weight[head * size + i, 0] = sharp * math.cos(offset * theta[i])
+                first.k_proj.weight[head * size + half + i, 0] = sharp * math.sin(offset * theta[i])
+            basis = torch.linalg.qr(torch.randn(WIDTH - 1, 2 * size))[0].T  # orthonormal rows, constant left out
+            read, write = torch.zeros(size, WIDTH), torch.zeros(size, WIDTH)
+            read[:, 1:], write[:, 1:] = basis[:size], basis[size:]
+            first.v_proj.weight[rows] = read
+            first.o_proj.weight[:, rows] = 0.12 * write.T
+            if head < 2:  # the second layer's head of the same index matches what this one wrote with what it reads
+                gain = 1.6
+                second.q_proj.weight[rows] *= 0.1
+                second.k_proj.weight[rows] *= 0.1
+                second.q_proj.weight[head * size + slow] = gain * read[: len(slow)]
+                second.k_proj.weight[head * size + slow] = gain * write[: len(slow)]
+                second.v_proj.weight[rows] = read
+                second.o_proj.weight[:, rows] = 0.12 * read.T
+    return model
+
+
+# --- batches -----------------------------------------------------------------------------------------------------
+
+
+def encode(tokenizer: PreTrainedTokenizerFast, messages: list[Message]) -> tuple[list[int], list[bool]]:
+    """Token ids of a conversation as the chat template renders it, and which of them are imitated."""
+    ids: list[int] = []
+    learned: list[bool] = []
+    special: dict[str, int] = tokenizer.get_vocab()
+    for message in messages:
+        body = tokenizer.encode(message.content, add_special_tokens=False)
+        ids += [special[f"<|{message.role}|>"], *body, special[END]]
+        learned += [False] + [message.learn] * (len(body) + 1)
+    return ids, learned
+
+
+def mixture(progress: float) -> tuple[tuple[str, float], ...]:
+    """How often each setting is drawn at this share of the training: pages grow, and the small ones stay."""
+    micro = max(0.15, 1.0 - 2.5 * progress)
+    small = min(0.4, max(0.0, progress - 0.2))
+    return (("micro", micro), ("tiny", 1.0 - micro - small), ("small", small))
+
+
+def batch(
+    tokenizer: PreTrainedTokenizerFast, source: Source, seed: str, progress: float, tokens: int
+) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """Four micro-batches of examples of like length, about `tokens` tokens together.
+
+    Each is token ids (rows, length), which of them are imitated (the same), and which rows are an executor's.
+    """
+    rng = random.Random(seed)
+    source = Source(source.families, source.excluded, mixture(progress))
+    rows: list[tuple[list[int], list[bool], bool]] = []
+    total = 0
+    while total < tokens:
+        (role,) = rng.choices([r for r, _ in ROLES], [w for _, w in ROLES])
+        ids, learned = encode(tokenizer, example(f"{seed}/{len(rows)}", role, source))
+        if len(ids) <= POSITIONS:
+            rows.append((ids, learned, role == "executor"))
+            total += len(ids)
+    rows.sort(key=lambda row: len(row[0]))
+    # Padding comes after, so causal attention needs no mask.
+    parts = []
+    for part in (rows[i * len(rows) // 4 : (i + 1) * len(rows) // 4] for i in range(4)):
+        longest = len(part[-1][0])
+        parts.append(
+            (
+                torch.tensor([ids + [0] * (longest - len(ids)) for ids, _, _ in part]),
+                torch.tensor([learned + [False] * (longest - len(learned)) for _, learned, _ in part]),
+                torch.tensor([acts for _, _, acts in part]),
+            )
+        )
+    return parts
+
+
+def loss_of(model: LlamaForCausalLM, ids: Tensor, learned: Tensor) -> tuple[Tensor, Tensor]:
+    """Loss of each imitated token, row by row, and whether the model ranks it first; both (imitated tokens,)."""
+    with torch.autocast("cpu", torch.bfloat16):
+        hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
+    wanted = learned[:, 1:]
+    logits = functional.linear(hidden[wanted].float(), model.lm_head.weight)
+    targets = ids[:, 1:][wanted]
+    return functional.cross_entropy(logits, targets, reduction="none"), logits.argmax(-1) == targets
+
+
+# --- training ----------------------------------------------------------------------------------------------------
+
+
+def schedule(progress: float) -> float:
+    """Share of the peak learning rate: a short warm-up, then a cosine to a twentieth."""
+    if progress < 0.01:
+        return progress / 0.01
+    return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+
+
+def optimizers(model: LlamaForCausalLM, rate: float) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices inside, AdamW for embedding and norms."""
+    inside = [p for n, p in model.named_parameters() if p.dim() == 2 and "embed" not in n]
+    rest = [p for n, p in model.named_parameters() if p.dim() != 2 or "embed" in n]
+    return [
+        torch.optim.Muon(inside, lr=rate, weight_decay=0.0, momentum=0.95, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(rest, lr=rate, betas=(0.9, 0.95), weight_decay=0.0),
+    ]
+
+
+def train(args: argparse.Namespace, source: Source) -> None:
+    """Train until the example budget is spent; checkpoints and a line in `log.jsonl` now and then."""
+    torch.set_num_threads(args.threads)
+    work: Path = args.work
+    work.mkdir(parents=True, exist_ok=True)
+    if not (work / "tokenizer" / "tokenizer.json").exists():
+        make_tokenizer(source, 3000).save_pretrained(work / "tokenizer")
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(work / "tokenizer")
+    model = make_model(len(tokenizer), args.seed)
+    model.train()
+    made = optimizers(model, args.rate)
+    step, spent = 0, 0.0
+    checkpoint = work / "checkpoint.pt"
+    if checkpoint.exists():
+        state: dict[str, Any] = torch.load(checkpoint, weights_only=True)
+        model.load_state_dict(state["model"])
+        for optimizer, saved in zip(made, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        step, spent = state["step"], state["spent"]
+        print(f"going on from step {step}, {spent / 60:.1f} minutes in", flush=True)
+    log = (work / "log.jsonl").open("a")
+    began = time.monotonic() - spent
+    sums = torch.zeros(2, 3)  # executor, proposers; loss, first choices that are right, imitated tokens
+    tokens = 0
+    while step < args.steps:
+        progress = step / args.steps
+        for optimizer in made:
+            for group in optimizer.param_groups:
+                group["lr"] = args.rate * schedule(progress)
+        parts = batch(tokenizer, source, f"{args.seed}/{step}", progress, args.tokens)
+        count = sum(int(mask[:, 1:].sum()) for _, mask, _ in parts)
+        for ids, mask, acts in parts:
+            loss, right = loss_of(model, ids, mask)
+            (loss.sum() / count).backward()  # type: ignore[no-untyped-call]
+            role = (~acts).long().repeat_interleave(mask[:, 1:].sum(1))
+            sums.index_add_(0, role, torch.stack([loss.detach(), right.float(), torch.ones_like(loss)], 1))
+            tokens += ids.numel()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for optimizer in made:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        step += 1
+        spent = time.monotonic() - began
+        if step % args.every == 0 or step == args.steps:
+            mean = sums[:, :2] / sums[:, 2:]
+            line = {
+                "step": step,
+                "minutes": round(spent / 60, 2),
+                "executor_loss": round(float(mean[0, 0]), 4),
+                "executor_first": round(float(mean[0, 1]), 4),
+                "proposers_loss": round(float(mean[1, 0]), 4),
+                "tokens": tokens,
+            }
+            print(json.dumps(line), flush=True)
+            log.write(json.dumps(line) + "\n")
+            log.flush()
+            sums.zero_()
+            tokens = 0
+        if step % args.save == 0 or step == args.steps:
+            state = {
+                "model": model.state_dict(),
+                "optimizers": [o.state_dict() for o in made],
+                "step": step,
+                "spent": spent,
+            }
+            torch.save(state, checkpoint.with_suffix(".new"))
+            os.replace(checkpoint.with_suffix(".new"), checkpoint)
+
+
+# --- the shipped folder ------------------------------------------------------------------------------------------
+
+CARD = """\
+# AdvSim's first backbone
+
+A Llama of {parameters:,} parameters ({layers} layers, width {width}, {heads} heads, vocabulary {vocabulary}) that knows
+this project's small form pages and nothing else. All three policies start from it. Apache-2.0, like the code.
+
+- **Made by** `.venv/bin/python scripts/make_backbone.py --steps {steps} --tokens {tokens} --rate {rate} --seed {seed}`
+  in {minutes:.0f} minutes on two CPU cores that other work shared ({seen:,} tokens). Floating point differs between
+  machines, so the same command gives a model as good as this one, not the same bytes.
+- **Data**: `advsim/training/imitation.py`, endless, by seed: correct episodes in the exact world on generated training
+  tasks (settings micro, tiny and small, growing), valid proposals, and attacks. Families: {families}. No instance of a
+  frozen benchmark is in it (`tests/test_backbone.py` checks this by hash). Three in ten episodes carry a notice, most
+  of which must be obeyed: that page text gives orders is learned here, and is why the model can be hijacked.
+- **Recipe**: byte-level BPE with single digits and words without their spaces; the first two layers begin as an
+  induction circuit (`make_model`); loss on the right assistant turns only; Muon for matrices, AdamW for the rest,
+  warm-up and cosine; bfloat16 autocast; stored in bfloat16.
+- **Weights**: `model.safetensors`, SHA-256 `{digest}`.
+- **Generator**: benchmark_forms generation {generation}.
+
+{curve}
+{results}"""
+
+
+def export(args: argparse.Namespace, source: Source) -> None:
+    """Write weights, tokenizer, configuration and card from the last checkpoint."""
+    out: Path = args.out
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(args.work / "tokenizer")
+    state: dict[str, Any] = torch.load(args.work / "checkpoint.pt", weights_only=True)
+    model = make_model(len(tokenizer), args.seed)
+    model.load_state_dict(state["model"])
+    model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
+        do_sample=True, temperature=0.7, top_k=0, top_p=1.0, pad_token_id=0, eos_token_id=1
+    )
+    model.bfloat16().save_pretrained(out)
+    # Stored small, used in full precision: the CPU's float32 is what a run resumes bit for bit on.
+    config = json.loads((out / "config.json").read_text())
+    config["dtype"] = "float32"
+    (out / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    tokenizer.save_pretrained(out)
+    log = [json.loads(line) for line in (args.work / "log.jsonl").read_text().splitlines()]
+    picked = log[:: max(1, len(log) // 12)]
+    curve = (
+        "Loss of an imitated token (means of ten steps):\n\n"
+        "| step | minutes | executor | its first choice right | proposers |\n|---|---|---|---|---|\n"
+    )
+    for row in (*picked, *([] if log[-1] in picked else [log[-1]])):
+        curve += f"| {row['step']} | {row['minutes']:.1f} | {row['executor_loss']:.3f} "
+        curve += f"| {row['executor_first']:.3f} | {row['proposers_loss']:.3f} |\n"
+    results = args.work / "results.md"
+    card = CARD.format(
+        parameters=sum(p.numel() for p in model.parameters()),
+        layers=LAYERS,
+        width=WIDTH,
+        heads=HEADS,
+        vocabulary=len(tokenizer),
+        steps=args.steps,
+        tokens=args.tokens,
+        rate=args.rate,
+        seed=args.seed,
+        minutes=state["spent"] / 60,
+        seen=sum(r["tokens"] for r in log),
+        families=", ".join(source.families),
+        digest=hashlib.sha256((out / "model.safetensors").read_bytes()).hexdigest(),
+        generation=GENERATION,
+        curve=curve,
+        results=results.read_text() if results.exists() else "",
+    )
+    (out / "MODEL_CARD.md").write_text(card)
+
+
+def main() -> None:
+    """Read the command line, train, export."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=ROOT / "runs" / "backbone", help="checkpoints and log")
+    parser.add_argument("--out", type=Path, default=ROOT / "advsim" / "backbone", help="the model folder to write")
+    parser.add_argument("--steps", type=int, default=700)
+    parser.add_argument("--tokens", type=int, default=8000, help="tokens a step")
+    parser.add_argument("--rate", type=float, default=2e-3, help="peak learning rate")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--every", type=int, default=10, help="steps between lines of the log")
+    parser.add_argument("--save", type=int, default=20, help="steps between checkpoints")
+    parser.add_argument("--export", action="store_true", help="only write the model folder from the last checkpoint")
+    args = parser.parse_args()
+    source = Source(excluded=benchmark_problems())
+    if not args.export:
+        train(args, source)
+    export(args, source)
+
+
+if __name__ == "__main__":
+    main()
