@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from advsim.agents import scripted, template
 from advsim.agents.protocol import Attacker, Executor
+from advsim.config import Backbone, RunConfig
 from advsim.task import Task
 
 ATTACKERS = ("none", "template", "reactive")
@@ -27,21 +29,75 @@ def agents(
         ValueError: A name that is neither known nor a folder with an adapter.
         ModuleNotFoundError: A model is asked for and the `train` extra is not installed.
     """
-    models: dict[str, Path | None] = {}
-    if executor not in scripted.NAMES:
-        models["executor"] = None if executor == "base" else _adapter("executor", executor, (*scripted.NAMES, "base"))
+    played = scripted.make(executor) if executor in scripted.NAMES else None
+    attacking = template.make_attacker(attacker, tasks) if attacker in ATTACKERS else None
+    own, other = None, None
+    if played is None and executor != "base":
+        own = _adapter("executor", executor, (*scripted.NAMES, "base"))
     if attacker not in ATTACKERS:
-        models["adversary"] = _adapter("attacker", attacker, ATTACKERS)
-    played: Executor | None = scripted.make(executor) if "executor" not in models else None
-    attacking: Attacker | None = template.make_attacker(attacker, tasks) if "adversary" not in models else None
-    if models:
-        from advsim.llm.policies import load_policies
-
-        loaded = load_policies(backbone, models)
-        played = loaded.executor if played is None else played
-        attacking = loaded.attacker if "adversary" in models else attacking
-    assert played is not None
+        other = _adapter("attacker", attacker, ATTACKERS)
+    if played is None or other is not None:
+        model = _Model(backbone)
+        played = played or model.executor(own)
+        attacking = model.attacker(other) if other is not None else attacking
     return played, attacking
+
+
+class _Model:
+    """The backbone in one engine, for both sides.
+
+    Args:
+        backbone: `embedded` or a folder.
+
+    Raises:
+        ConfigError: There is no usable model.
+    """
+
+    def __init__(self, backbone: str) -> None:
+        # torch and transformers take seconds to import: only those wait who ask for a model.
+        from advsim.llm.backbone import load
+        from advsim.llm.chat import ChatFormat
+        from advsim.llm.local import LocalEngine
+
+        config = RunConfig(backbone=Backbone(path=backbone))
+        model, tokenizer = load(config.backbone)
+        self._config = config
+        self._chat = ChatFormat(tokenizer)
+        self._engine = LocalEngine(model, tokenizer, scale=1.0)
+
+    def executor(self, adapter: Path | None) -> Executor:
+        from advsim.llm.policies import ModelExecutor, Sampling
+
+        limits = self._config.episode
+        sampling = Sampling(self._config.temperatures.executor, limits.max_new_tokens, limits.max_tokens)
+        name, checkpoint = self._add(adapter)
+        return ModelExecutor(self._engine, name, checkpoint, self._chat, sampling, limits.observation, name or "base")
+
+    def attacker(self, adapter: Path) -> Attacker:
+        from advsim.llm.policies import ModelAttacker, Sampling
+
+        limits = self._config.proposer
+        tokens = self._config.episode.max_tokens
+        sampling = Sampling(self._config.temperatures.adversary, limits.adversary_tokens, tokens)
+        name, checkpoint = self._add(adapter)
+        return ModelAttacker(self._engine, name, checkpoint, self._chat, sampling, "reactive", limits.max_queries, name)
+
+    def _add(self, adapter: Path | None) -> tuple[str | None, str]:
+        """Give the engine an adapter; its name and the hash of its weights."""
+        if adapter is None:
+            return None, "base"
+        from safetensors.torch import load_file
+
+        from advsim.llm.backbone import WEIGHTS, digest
+
+        config = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
+        tensors = load_file(adapter / WEIGHTS)
+        # The engine has one scale for all adapters; these may differ, so theirs goes into the weights.
+        scale = config["lora_alpha"] / config["r"]
+        scaled = {key: value * scale if ".lora_B." in key else value for key, value in tensors.items()}
+        name = f"{adapter.resolve().parent.name}/{adapter.resolve().name}"
+        self._engine.add(name, scaled)
+        return name, digest(tensors)
 
 
 def _adapter(role: str, name: str, known: Sequence[str]) -> Path:
