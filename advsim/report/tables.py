@@ -182,7 +182,7 @@ class Round:
     Attributes:
         stage, round: Where in the run.
         proposals, valid: Curriculum proposals (stage 2: adversary proposals) and the share that parsed.
-        p_hat_median: Median solve rate over the tasks assessed in the round.
+        p_hat_median: Median solve rate over the round's proposed tasks (without such, over the assessed ones).
         zero_variance: Share of the executor's update groups whose rewards are all equal, so that nothing is learned.
         executor_reward, proposer_reward: Mean rewards of the updates.
         errors: Rollouts that failed on infrastructure.
@@ -212,14 +212,11 @@ def _round(stage: str, number: int, rollouts: Sequence[Rollout]) -> Round:
     proposers = [r for r in rollouts if r.role != "executor"]
     proposals = [r for r in proposers if r.phase == "propose"]
     updates = [r for r in rollouts if r.role == "executor" and r.phase == "update" and r.reward is not None]
-    solved: dict[tuple[int, str], list[bool]] = {}
     groups: dict[tuple[int, str], set[float]] = {}
-    for r in rollouts:
-        if r.role == "executor" and r.phase == "assess" and r.good is not None:
-            solved.setdefault((r.train_seed, r.task_id), []).append(r.good)
     for r in updates:
         groups.setdefault((r.train_seed, r.group), set()).add(r.reward or 0.0)
-    rates = [sum(goods) / len(goods) for goods in solved.values()]
+    # A proposal's row says how its task was solved; before that is known, the assessment itself does.
+    rates = [r.p_hat for r in proposers if r.p_hat is not None] or _solve_rates(rollouts)
     return Round(
         stage=stage,
         round=number,
@@ -231,6 +228,15 @@ def _round(stage: str, number: int, rollouts: Sequence[Rollout]) -> Round:
         proposer_reward=_mean([r.reward for r in proposers if r.reward is not None]),
         errors=sum(r.error is not None for r in rollouts),
     )
+
+
+def _solve_rates(rollouts: Sequence[Rollout]) -> list[float]:
+    """Share of good rollouts of each assessed task, errors left out."""
+    solved: dict[tuple[int, str], list[bool]] = {}
+    for r in rollouts:
+        if r.role == "executor" and r.phase == "assess" and r.good is not None:
+            solved.setdefault((r.train_seed, r.task_id), []).append(r.good)
+    return [sum(goods) / len(goods) for goods in solved.values()]
 
 
 def _interval(of: Counts) -> Interval | None:

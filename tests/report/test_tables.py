@@ -107,6 +107,8 @@ def test_rounds() -> None:
     assert first.valid == pytest.approx(2 / 3)
     assert first.executor_reward == pytest.approx((1 + 1 + 1 - 1) / 4)
     assert first.proposer_reward == pytest.approx(0.0)
+    told = [replace(propose(True, 0.5), p_hat=p_hat) for p_hat in (0.2, 0.4, None)]
+    assert rounds(observe([*rows, *told]))[0].p_hat_median == pytest.approx(0.3)  # what proposals say comes first
     assert (second.round, second.p_hat_median, second.zero_variance, second.proposals) == (2, 1.0, None, 0)
 
 
