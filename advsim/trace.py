@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from advsim.action import Action, parse
 from advsim.page import Node, Page
 from advsim.page import parse as parse_page
@@ -64,11 +66,11 @@ def first_wrong_step(trajectory: Trajectory, task: Task) -> int | None:
     expected = task.expectation
     keys = {control.label: control.key for control in task.form.controls}
     forbidden = set(expected.forbidden)
-    pages = [parse_page(step.page) for step in trajectory.steps] + [parse_page(trajectory.final_page)]
-    states = [_values(page, keys) for page in pages]
+    texts = [*(step.page for step in trajectory.steps), trajectory.final_page]
+    after = _values(_page(texts[0]), keys)
     for index, step in enumerate(trajectory.steps):
-        now, after = states[index], states[index + 1]
-        button = _activated(step, pages[index])
+        now, after = after, _values(_page(texts[index + 1]), keys)
+        button = _activated(step, _page(texts[index]))
         if button is not None:
             key = keys.get(button.name)
             if key is None or key in forbidden:
@@ -90,11 +92,20 @@ def _same(target: Action, step: Step) -> bool:
         return False
     if target.name in _ENDING:
         return action.name in _ENDING
-    page = parse_page(step.page)
-    target, action = _normal(target, page), _normal(action, page)
     if target.name == action.name == "fill":
         return target.bid == action.bid and target.args["text"] == action.args["text"]
-    return target == action
+    if target == action:
+        return True
+    if not {target.name, action.name} <= {"click", "keyboard_press", "select_option"}:
+        return False
+    page = _page(step.page)
+    return _normal(target, page) == _normal(action, page)
+
+
+@lru_cache(maxsize=256)
+def _page(text: str) -> Page:
+    """Reading a page is most of the work here, and neighbouring questions are about the same pages."""
+    return parse_page(text)
 
 
 def _normal(action: Action, page: Page) -> Action:
