@@ -113,14 +113,17 @@ def stage2(config: ConfigFile, out: Out = None) -> None:
 
 
 @app.command()
-def report(run: Annotated[Path, typer.Argument(help="A run's folder, or a ledger's.")]) -> None:
+def report(
+    run: Annotated[Path, typer.Argument(help="A run's folder, or a ledger's.")],
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
+) -> None:
     """Write report.html into a run's folder, from its ledger alone, and print the table.
 
     Example: `advsim report runs/first`
     """
     from advsim.commands import make_report
 
-    make_report(run)
+    make_report(run, markdown=markdown)
 
 
 @app.command()

@@ -213,7 +213,7 @@ def show_page(task_id: str, *, html: bool, skin: Skin) -> None:
     print(f"{task.goal}\n\n{first_page(task.form).text}")
 
 
-def make_report(run: Path) -> None:
+def make_report(run: Path, *, markdown: bool = False) -> None:
     """`advsim report`. Raises UsageError when there is no ledger."""
     from advsim.ledger import Ledger
     from advsim.report import html, tables
@@ -222,8 +222,9 @@ def make_report(run: Path) -> None:
     if ledger is None:
         raise UsageError(f"{run}: holds no ledger (expected {run / 'ledger'} or {run / 'rollouts'})")
     target = html.write(run, ledger)
-    show_cells(tables.evaluation(tables.load(Ledger(ledger))))
-    print(f"report: {target}")
+    show_cells(tables.evaluation(tables.load(Ledger(ledger))), markdown=markdown)
+    if not markdown:
+        print(f"report: {target}")
 
 
 def train(config: Path, out: Path | None, steps: tuple[str, ...]) -> None:

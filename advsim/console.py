@@ -58,25 +58,29 @@ def progress(title: str) -> Iterator[Callable[[int, int, Episode], None]]:
         yield update
 
 
-def show_cells(cells: Sequence[Cell], title: str = "") -> None:
-    """The table of results on standard output."""
+def show_cells(cells: Sequence[Cell], title: str = "", *, markdown: bool = False) -> None:
+    """The table of results on standard output, or the same as Markdown text."""
     columns = ["executor", "world", "attacker", *(["stratum"] if any(cell.stratum for cell in cells) else [])]
-    names = [[getattr(cell, column if column != "stratum" else "stratum") for column in columns] for cell in cells]
-    heads = [*columns, "n", "errors", "strict %", "fields", "attack success %", "hijack begun %"]
+    heads = [*columns, "n", "errors", "strict %", "correct fields", "attack success %", "hijack begun %"]
     lines = [
         [
-            *name,
+            *(str(getattr(cell, column)) for column in columns),
             str(cell.n),
             str(cell.errors),
             _rate(cell.strict, cell.strict_interval),
-            f"{cell.correct_fields}/{cell.target_fields}",
+            f"{cell.correct_fields} of {cell.target_fields}",
             _rate(cell.attack_success, cell.attack_success_interval)
             + (f" of {cell.attacked}" if cell.attacked else ""),
             _rate(cell.followed),
         ]
-        for name, cell in zip(names, cells, strict=True)
+        for cell in cells
     ]
-    show(heads, lines, title, numbers=6)
+    if markdown:
+        print(f"| {' | '.join(heads)} |\n|{'---|' * len(columns)}{'--:|' * 6}")
+        for line in lines:
+            print(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in line)} |")
+    else:
+        show(heads, lines, title, numbers=6)
 
 
 def show(heads: Sequence[str], lines: Sequence[Sequence[str]], title: str = "", numbers: int = 0) -> None:
