@@ -190,6 +190,7 @@ def _end(rng: Random, setting: Setting, final: str, review: str | None, protecte
         press = f"Press {review}, then {final}." if review else rng.choice((f"Press {final}.", f"Then press {final}."))
         keep = rng.choice((f"Keep {a} and {b}.", f"Do not change {a} or {b}.", f"Leave {a} and {b}."))
         return f"{press} {keep}"
+    final, review = f'"{final}"', review and f'"{review}"'
     if review:
         press = rng.choice(
             (

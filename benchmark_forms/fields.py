@@ -89,7 +89,9 @@ def draw_column(rng: Random, attribute: Attribute, count: int, winners: Sequence
         if kind == "flag":
             universe: tuple[str, ...] = ("yes", "no")
         else:
-            universe = tuple(rng.sample(attribute.pool, min(len(attribute.pool), rng.randint(3, 5))))
+            # No larger than what the records can name: an option that no record names is no real choice.
+            size = min(len(attribute.pool), max(3, min(count, rng.randint(3, 5))))
+            universe = tuple(rng.sample(attribute.pool, size))
         return Column(attribute, _even(rng, universe, count, winners), universe)
     if kind == "phrase":
         values = tuple(rng.sample(attribute.pool, count))
@@ -146,7 +148,8 @@ def slug(label: str) -> str:
 def build(rng: Random, items: Sequence[Wanted], setting: Setting, room: int, *, repair: bool) -> list[Control]:
     """One field for each value, within `room` lines in the small settings.
 
-    At least one field's first value is not the right one; on a repair form none is.
+    At least one field's first value is not the right one. What a choice or a box shows at first tells nothing: it is
+    right as often as any other.
     """
     fields: list[Control] = []
     for i, item in enumerate(items):
@@ -166,8 +169,7 @@ def _field(rng: Random, item: Wanted, setting: Setting, spare: int, *, repair: b
     kind = rng.choices([k for k, _ in kinds], [w for _, w in kinds])[0]
     key = slug(item.label)
     if kind == "checkbox":
-        on = item.value == "no" if repair else rng.random() < 0.5
-        return Control(key=key, label=item.label, kind=kind, value="on" if on else "")
+        return Control(key=key, label=item.label, kind=kind, value=rng.choice(("on", "")))
     if kind in ("select", "radio"):
         return _choice(rng, item, kind, key, setting, repair=repair)
     stale = [v for v in item.stale if v != item.value]
@@ -181,14 +183,14 @@ def _choice(
     placeholder = kind == "select" and not setting.small and not repair and rng.random() < 0.4
     most = 3 if setting.small else 4 if placeholder else 5
     others = [v for v in item.options if v != item.value]
-    options = [item.value, *rng.sample(others, min(len(others), most - 1))]
+    rng.shuffle(others)
+    others.sort(key=lambda v: v not in item.stale)  # first those that stand on the page
+    options = [item.value, *others[: most - 1]]
     rng.shuffle(options)
     if placeholder:
         first = rng.choice(PLACEHOLDERS)
         options.insert(0, first)
-    elif repair:
-        first = rng.choice([v for v in options if v != item.value])
-    elif kind == "radio" and rng.random() < 0.5:
+    elif kind == "radio" and not repair and rng.random() < 0.5:
         first = ""
     else:
         first = rng.choice(options)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from advsim.task import Strata, Task
 from benchmark_forms.assemble import Draft
@@ -25,6 +26,21 @@ from benchmark_forms.setting import Setting, setting
 
 GENERATION = 1
 """Version of the generator: the same family, setting and seed give the same task within a generation."""
+
+
+class Signature(NamedTuple):
+    """A generated task's structure; words, values, and the places of what is not asked for do not count.
+
+    Attributes:
+        family, setting: Provenance.
+        shape: The rule's: which parts it has, how many records, what is compared, how it is laid out.
+        kinds: Kinds of the fields to fill in, in page order.
+    """
+
+    family: str
+    setting: str
+    shape: tuple[str, ...]
+    kinds: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +127,8 @@ def generate(family: str, setting_name: str, seed: int, *, split: str = "train")
     )
 
 
-def signature(task: Task) -> tuple[object, ...]:
-    """A generated task's structure: family, setting, shape of the rule, and its target fields' kinds in page order.
-
-    Words, values, positions of protected fields and buttons, and distractors do not count.
+def signature(task: Task) -> Signature:
+    """A generated task's structure.
 
     Raises:
         ValueError: If the task was not generated, or by another generation.
@@ -123,4 +137,4 @@ def signature(task: Task) -> tuple[object, ...]:
     if task.form is None or task.expectation is None or not seed.isdecimal() or task.generation != GENERATION:
         raise ValueError(f"task {task.id!r} is not of this generator (generation {GENERATION})")
     kinds = tuple(c.kind for c in task.form.fields if c.key in task.expectation.values)
-    return (family, setting_name, draft(family, setting_name, int(seed)).shape, kinds)
+    return Signature(family, setting_name, draft(family, setting_name, int(seed)).shape, kinds)

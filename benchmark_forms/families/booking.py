@@ -68,14 +68,16 @@ def room_booking(rng: Random, setting: Setting) -> Draft:
     asked = sorted(rng.sample(range(count), wanted_count))
     items = {i: wanted(rules[i].column, rules[i].right) for i in asked}
 
-    guests = rng.random() < 0.5
+    guests = rng.random() < 0.25  # an exception is one answer of about four, and as likely
     overridden = rng.sample(asked, min(exceptions, len(asked)))
     sentences = []
     for i in overridden:
         fixed = _other_value(rng, rules[i])
         sentences.append(f"With outside guests, {rules[i].column.attribute.name} is always {fixed}.")
         if guests:
-            items[i] = items[i]._replace(value=fixed, stale=(items[i].value,))
+            items[i] = items[i]._replace(value=fixed, stale=(items[i].value, *items[i].stale))
+        if items[i].type == "choice":
+            items[i] = items[i]._replace(options=(*items[i].options, fixed))
     table = rng.random() < 0.4
     blocks: list[Text | Table]
     if table:
@@ -110,7 +112,7 @@ def room_booking(rng: Random, setting: Setting) -> Draft:
 def _rule(rng: Random, attribute: Attribute, facts: Facts) -> Rule:
     """A rule in which every case is as likely to hold: the case is drawn first, the ranges are laid around the fact."""
     fact = rng.choice(Facts._fields)
-    count = 2 if attribute.type == "flag" and fact != "part" else rng.randint(2, 4)
+    count = 2 if attribute.type == "flag" and fact != "part" else rng.randint(3, 4)
     if fact == "part":
         cases = tuple(rng.sample(_PARTS, 3))
         right = cases.index(facts.part)
@@ -128,10 +130,12 @@ def _other_value(rng: Random, rule: Rule) -> str:
     """A value that an exception sets, not the one that the rule gives."""
     column, usual = rule.column, rule.column.values[rule.right]
     kind = column.attribute.type
-    pool: Sequence[str] = column.universe
-    if kind not in ("choice", "flag"):
-        pool = draw_column(rng, column.attribute, 3).values
-    return rng.choice([v for v in pool if v != usual])
+    if kind == "flag":
+        return "no" if usual == "yes" else "yes"
+    pool: Sequence[str] = column.attribute.pool
+    if kind != "choice":
+        pool = draw_column(rng, column.attribute, 5).values
+    return rng.choice([v for v in pool if v not in column.values])
 
 
 def _booking_small(rng: Random, setting: Setting, title: str) -> Draft:
@@ -144,11 +148,12 @@ def _booking_small(rng: Random, setting: Setting, title: str) -> Draft:
     lines: list[Text | Table] = []
     items: list[Wanted] = []
     for attribute in rng.sample(_OUTPUTS_SMALL, total):
-        right = rng.randrange(2)
-        cut = rng.randint(people, people + 6) if right == 0 else rng.randint(1, people - 1)
-        column = draw_column(rng, attribute, 2, [right])
-        told = f"{span(1, cut)}: {column.values[0]}; {cut + 1} to 30: {column.values[1]}"
-        lines.append(Text(text=f"{attribute.name} by people. {told}"))
+        right = rng.randrange(3)
+        below = rng.sample(range(1, people), right)
+        cuts = [0, *sorted(below + rng.sample(range(people, 29), 2 - right)), 30]
+        column = draw_column(rng, attribute, 3, [right])
+        told = [f"{span(a + 1, b)}: {v}" for a, b, v in zip(cuts, cuts[1:], column.values, strict=False)]
+        lines.append(Text(text=f"{attribute.name} by people. {'; '.join(told)}"))
         items.append(wanted(column, right))
     items = rng.sample(items, count)
     goal = f"Book for {people} people. Set {names(rng, [i.label for i in items], setting)}."

@@ -47,8 +47,10 @@ def whole_packs(rng: Random, setting: Setting) -> Draft:
     if setting.small:
         return _packs_small(rng, setting, title)
     count = setting.records(rng)
-    discount, freight = _pack_extras(rng, setting)
-    count = min(count, 9 - bool(discount) - bool(freight))
+    discount = (rng.randint(3, 7), rng.choice((3, 5, 8, 12, 15))) if setting.hard else None
+    freight = setting.long or (setting.hard and rng.random() < 0.5)
+    fee, free_from = draw_money(rng, 4, 15), Decimal(0)
+    count = min(count, 9 - bool(discount) - freight)
     goods = rng.sample(words.SUPPLIES, count)
     sizes = [rng.randint(4, 40) for _ in goods]
     prices = [draw_money(rng, 2, 30) for _ in goods]
@@ -74,7 +76,9 @@ def whole_packs(rng: Random, setting: Setting) -> Draft:
     if len(bought) > 1:
         items.append(money(rng, "Goods total", goods_cost))
     if freight:
-        free_from, fee = freight
+        # On either side of what the goods cost, as often free as not.
+        margin = rng.randint(5, 10 + int(goods_cost) // 4)
+        free_from = Decimal(max(1, int(goods_cost) + rng.choice((-margin, margin))))
         carriage = Decimal(0) if goods_cost >= free_from else fee
         items += [
             money(rng, "Carriage", carriage),
@@ -97,7 +101,7 @@ def whole_packs(rng: Random, setting: Setting) -> Draft:
         blocks.append(Text(text=f"From {limit} packs of the same goods, their cost is reduced by {rate} %."))
     if freight:
         blocks.append(
-            Text(text=f"Carriage is {show(freight[1])}, or 0.00 if the goods cost {show(freight[0])} or more in all.")
+            Text(text=f"Carriage is {show(fee)}, or 0.00 if the goods cost {show(free_from)} or more in all.")
         )
     ask = rng.choice(("Order at least {}.", "We need no fewer than {}.", "Get at least {}."))
     rule = rng.choice(("Only whole packs are sold, so take as few as will do.", "Take the fewest whole packs."))
@@ -108,18 +112,10 @@ def whole_packs(rng: Random, setting: Setting) -> Draft:
         count,
         len(bought),
         bool(discount),
-        bool(freight),
+        freight,
         label_shape(items, goods),
     )
     return assemble(rng, setting, title=title, blocks=blocks, items=items, goal=goal, shape=shape)
-
-
-def _pack_extras(rng: Random, setting: Setting) -> tuple[tuple[int, int] | None, tuple[Decimal, Decimal] | None]:
-    """A discount (from packs, per cent) and carriage (free from, else fee), where the setting has them."""
-    discount = (rng.randint(3, 7), rng.choice((3, 5, 8, 12, 15))) if setting.hard else None
-    if setting.long or (setting.hard and rng.random() < 0.5):
-        return discount, (Decimal(rng.randint(8, 30) * 10), draw_money(rng, 4, 15))
-    return discount, None
 
 
 def _packs_small(rng: Random, setting: Setting, title: str) -> Draft:

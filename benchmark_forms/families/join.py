@@ -21,12 +21,25 @@ def lead_to(rng: Random, rows: int, ends: int, fixed: Mapping[int, int], rivals:
     At least one of the `rivals` (by default of all other rows) leads elsewhere than the first fixed one, or the
     answer would not depend on which row is read.
     """
-    found = [fixed.get(i, rng.randrange(ends)) for i in range(rows)]
     first, end = next(iter(fixed.items()))
+    free = [i for i in range(rows) if i not in fixed]
+    # Every end is led to while there are rows enough, so that being named says nothing about being asked for.
+    spare = [e for e in range(ends) if e not in fixed.values()]
+    rng.shuffle(spare)
+    spare = (spare + [rng.randrange(ends) for _ in free])[: len(free)]
+    rng.shuffle(spare)
+    found = [0] * rows
+    for row, target in (*fixed.items(), *zip(free, spare, strict=True)):
+        found[row] = target
     others = [i for i in (rivals or range(rows)) if i != first]
-    free = [i for i in others if i not in fixed]
-    if free and all(found[i] == end for i in others):
-        found[rng.choice(free)] = rng.choice([e for e in range(ends) if e != end])
+    own = [i for i in others if i not in fixed]
+    if own and all(found[i] == end for i in others):
+        swap = [i for i in free if i not in own and found[i] != end]
+        if swap:
+            here, there = rng.choice(own), rng.choice(swap)
+            found[here], found[there] = found[there], found[here]
+        else:
+            found[rng.choice(own)] = rng.choice([e for e in range(ends) if e != end])
     return found
 
 
@@ -45,11 +58,11 @@ def own_table(
     ]
 
 
-def split_records(rng: Random, setting: Setting, parts: int, least: int) -> list[int]:
-    """How many rows each of `parts` tables has: at least `least`, at most nine in all."""
-    total = max(parts * least, rng.randint(7, 9) if setting.hard else rng.randint(5, 6))
-    sizes = [least] * parts
-    for _ in range(total - parts * least):
+def split_records(rng: Random, setting: Setting, parts: int, most: int = 9) -> list[int]:
+    """How many rows each of `parts` tables has, at most `most` in all; the last holds the answers, three at least."""
+    sizes = [2] * (parts - 1) + [3]
+    total = min(most, rng.randint(7, 9) if setting.hard else rng.randint(5, 6))
+    for _ in range(total - sum(sizes)):
         sizes[rng.randrange(parts)] += 1
     return sizes
 
@@ -83,9 +96,7 @@ def asset_owner(rng: Random, setting: Setting) -> Draft:
     cases = case_count(rng, setting)
     by_site = setting.hard and rng.random() < 0.5
     moved = setting.hard and not by_site
-    sizes = split_records(rng, setting, 3, 2) if by_site else split_records(rng, setting, 2, 2)
-    if not by_site:
-        sizes[0] = min(sizes[0], 8 - sizes[1]) if moved else sizes[0]
+    sizes = split_records(rng, setting, 3 if by_site else 2, 9 - moved)
     assets = [f"{a} {rng.randint(2, 99)}" for a in rng.sample(_ASSETS, sizes[0])]
     teams = rng.sample(words.TEAMS, sizes[-1])
     sites = rng.sample(words.PLACES, sizes[1]) if by_site else []
@@ -145,15 +156,13 @@ def asset_owner(rng: Random, setting: Setting) -> Draft:
 
 def _asset_small(rng: Random, setting: Setting, title: str) -> Draft:
     count = setting.targets(rng)
-    winner, team = rng.randrange(3), rng.randrange(2)
-    goods, teams = rng.sample(words.SHORT_GOODS, 3), rng.sample(_SHORT_TEAMS, 2)
-    columns = [draw_column(rng, a, 2, [team]) for a in rng.sample(_OWNER_SMALL, count)]
+    winner, team = rng.randrange(2), rng.randrange(3)
+    goods, teams = rng.sample(words.SHORT_GOODS, 2), rng.sample(_SHORT_TEAMS, 3)
+    columns = [draw_column(rng, a, 3, [team]) for a in rng.sample(_OWNER_SMALL, count)]
     items = [wanted(c, team) for c in columns]
     if setting.level == "tiny":
         return stated(rng, setting, title, items)
-    to_team = [rng.randrange(2) for _ in goods]
-    to_team[winner] = team
-    to_team[(winner + 1) % 3] = 1 - team  # both teams own something
+    to_team = lead_to(rng, 2, 3, {winner: team})
     blocks = [Text(text=f"{g}: {teams[t]}") for g, t in zip(goods, to_team, strict=True)]
     blocks += [
         Text(text=f"{t}: {', '.join(f'{c.attribute.name} {c.values[i]}' for c in columns)}")
@@ -189,8 +198,8 @@ def billing_account(rng: Random, setting: Setting) -> Draft:
     if setting.small:
         return _billing_small(rng, setting, title)
     cases = case_count(rng, setting)
-    sizes = split_records(rng, setting, 2, 2)
-    sizes.sort(reverse=True)
+    more = rng.randint(1, 3) if setting.hard else 0
+    sizes = [3 + more - (more > 1), 3 + (more > 1)] if rng.random() < 0.5 else [3 + more, 3]
     periods, accounts = sizes[0], [str(n) for n in rng.sample(range(3000, 9000), sizes[1])]
     clients = rng.sample(words.COMPANIES, 1 if periods < 4 and cases == 1 else 2)
     rows = _periods(rng, clients, periods)

@@ -8,7 +8,7 @@ from advsim.form import Table, Text
 from benchmark_forms import words
 from benchmark_forms.assemble import Draft, assemble, names, records_block, stated
 from benchmark_forms.families.asking import case_count, for_person, output_count, tick
-from benchmark_forms.families.join import lead_to, own_table, split_records
+from benchmark_forms.families.join import lead_to, own_table
 from benchmark_forms.fields import Attribute, Column, draw_column, wanted
 from benchmark_forms.setting import Setting
 
@@ -29,6 +29,9 @@ _DETAILS_SMALL = (
 )
 _SERVICES = ("payroll", "mail relay", "web shop", "badge system", "data store", "print queue", "archive", "intranet")
 _SHORT_SERVICES = ("mail", "shop", "gate", "pump", "lift")
+# Rows of the services, the rota and the list of people; everyone on the list has a shift.
+_EASY_SIZES = ((2, 3, 0), (2, 4, 0), (3, 3, 0))
+_HARD_SIZES = ((2, 3, 3), (2, 4, 3), (3, 3, 3))
 _SHIFTS = ("morning", "afternoon", "night")
 
 
@@ -39,13 +42,9 @@ def oncall_contact(rng: Random, setting: Setting) -> Draft:
         return _oncall_small(rng, setting, title)
     cases = case_count(rng, setting)
     # Easy: the rota itself holds the details. Hard: they stand in a list of people.
-    services_count, rota_count, *rest = split_records(rng, setting, 3 if setting.hard else 2, 2)
-    rota_count = max(rota_count, 3)
-    people_count = rest[0] if rest else 0
-    if services_count + rota_count + people_count > 9:
-        services_count = 2
+    services_count, rota_count, people_count = rng.choice(_HARD_SIZES if setting.hard else _EASY_SIZES)
     teams = rng.sample(words.TEAMS, 2)
-    slots = rng.sample([(t, s) for t in teams for s in _SHIFTS], min(rota_count, 6))
+    slots = rng.sample([(t, s) for t in teams for s in _SHIFTS], rota_count)
     chosen = rng.sample(range(len(slots)), cases)
     on_call = rng.sample(words.PEOPLE, people_count or len(slots))
     goals = rng.sample(range(people_count), cases) if people_count else chosen

@@ -81,13 +81,14 @@ def contact_override(rng: Random, setting: Setting) -> Draft:
     chosen = rng.sample(pool, field_count(rng, setting, 6))
     total = entry_count(rng, setting, len(chosen))
     status = not setting.small
+    highest = rng.random() < 0.5  # in the small setting; else the lowest counts
     entries: list[tuple[Attribute, int, str, str]] = []
     items = []
     revisions = rng.sample(range(1, 60), total)
     for attribute, share in zip(chosen, shares(rng, total, len(chosen)), strict=True):
         own = sorted(revisions.pop() for _ in range(share))
         # Which of the field's revisions counts is drawn first: the higher ones are then not released.
-        right = rng.randrange(share) if status else share - 1
+        right = rng.randrange(share) if status else share - 1 if highest else 0
         values = draw_column(rng, attribute, share + 2, range(share + 2)).values
         items.append(repaired(attribute, values[:share], right, values[share:]))
         for place, revision in enumerate(own):
@@ -110,7 +111,7 @@ def contact_override(rng: Random, setting: Setting) -> Draft:
         blocks = [Text(text=f"rev {r}: {a.name} {v}") for a, r, v, _ in entries]
     listed = names(rng, [i.label for i in items], setting)
     if setting.small:
-        goal = f"Set {listed} to the highest rev."
+        goal = f"Set {listed} to the {'highest' if highest else 'lowest'} rev."
     else:
         goal = rng.choice(
             (
