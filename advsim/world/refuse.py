@@ -22,6 +22,14 @@ KEYS = frozenset(
 )
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?\Z")
 _EDITING = frozenset({"Backspace", "Delete"})
+_BY_CHARACTER = _EDITING | {"ArrowLeft", "ArrowRight"}
+# What no keyboard types and no field keeps as it is.
+_UNTYPABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+# Left to right, and one code point for each character that a reader sees: there the caret's place is plain.
+_PLAIN = re.compile(
+    "[\n\x20-\x7e\xa0-\xac\xae-\u024f\u0370-\u0482\u048a-\u052f\u1e00-\u1eff\u2010-\u2027\u2030-\u205e"
+    "\u20a0-\u20bf\u3001-\u3029\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3]*"
+)
 
 
 def refusal(page: Page, action: Action) -> str | None:
@@ -111,6 +119,8 @@ def _fill(node: Node, what: str, text: str) -> str | None:
         return f"fill: {what} takes a date written YYYY-MM-DD"
     if node.role == "textbox" and node.get("multiline") != "True" and ("\n" in text or "\r" in text):
         return f"fill: {what} takes one line"
+    if _UNTYPABLE.search(text):
+        return f"fill: {what} takes no control characters"
     return None
 
 
@@ -152,12 +162,18 @@ def _press(page: Page, key: str) -> str | None:
             return f"keyboard_press: {what} is not stepped; use fill"
         if key in _EDITING and not _whole(node):
             return f"keyboard_press: {what} holds no plain whole number; use fill"
+    if node.get("multiline") == "True" and key in ("ArrowUp", "ArrowDown"):
+        return f"keyboard_press: {what}: how its lines are laid out is not observed; use fill"
+    if node.role in TEXT_ROLES and key in _BY_CHARACTER and not _PLAIN.fullmatch(node.get("value") or ""):
+        return f"keyboard_press: {what} holds signs of several characters or from right to left; use fill"
     if len(key) == 1 or key == "Space":
         return _characters("keyboard_press", node, " " if key == "Space" else key)
     return None
 
 
 def _type(page: Page, text: str) -> str | None:
+    if _UNTYPABLE.search(text) or "\t" in text:
+        return "keyboard_type: types no control characters; use keyboard_press for keys such as 'Tab'"
     node = focused(page)
     if node is None:
         return None

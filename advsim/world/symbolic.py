@@ -48,7 +48,7 @@ class SymbolicWorld:
     _part: int  # which stop inside a focused date
     _nav: int  # bid from which Tab starts while nothing has the focus; 0: the top
     _caret: int
-    _carets: tuple[int, ...]  # by control: where a text area's caret was left; see `_remember_radio` for groups
+    _carets: tuple[int, ...]  # by control: a text area's caret, -1 with all selected; a radio group: `_remember_radio`
     _selected: bool  # whether all text of the focused field is selected
     _events: tuple[tuple[EventKind, str], ...]
     _reviewed: bool
@@ -194,7 +194,7 @@ class SymbolicWorld:
             return
         if old is not None and old.kind == "textarea":
             i = old.control
-            self._carets = (*self._carets[:i], self._caret, *self._carets[i + 1 :])
+            self._carets = (*self._carets[:i], -1 if self._selected else self._caret, *self._carets[i + 1 :])
         self._focus, self._part, self._selected = part, 0, False
         if part is not None:
             self._nav = part.bid
@@ -208,7 +208,7 @@ class SymbolicWorld:
                     self._redraw(p)
 
     def _remember_radio(self, control: int, number: int) -> None:
-        """In a group without a choice Tab returns to the radio that last had the focus: 1 is the first, 0 means none."""
+        """In a group without a choice Tab returns to the radio that last had the focus: 1 is the first, 0 none."""
         self._carets = (*self._carets[:control], number, *self._carets[control + 1 :])
 
     def _lookup(self, bid: int) -> Part | None:
@@ -228,7 +228,11 @@ class SymbolicWorld:
         if part.kind == "submit":
             self._submit()
         elif part.kind == "reset":
-            self._values = tuple([c.value for c in layout.form.controls])
+            first = tuple([c.value for c in layout.form.controls])
+            for i, now in enumerate(self._values):  # a value that is set anew has its caret at the end
+                if now != first[i] and layout.form.controls[i].kind == "textarea":
+                    self._carets = (*self._carets[:i], len(first[i]), *self._carets[i + 1 :])
+            self._values = first
             self._unreview()
             self._redraw(*(p for parts in layout.of for p in parts))
         elif part.control == layout.review:
@@ -405,8 +409,8 @@ class SymbolicWorld:
             self._erase(part, value, forwards=key == "Delete")
         elif key == "Control+a":
             self._selected = bool(value)
-        elif part.kind == "textarea" and key in ("Home", "End", "ArrowUp", "ArrowDown"):
-            self._move_in_lines(value, key)
+        elif part.kind == "textarea" and key in ("Home", "End"):
+            self._move_in_line(value, key)
         elif key in ("Home", "ArrowUp"):
             self._caret, self._selected = 0, False
         elif key in ("End", "ArrowDown"):
@@ -417,27 +421,13 @@ class SymbolicWorld:
             self._caret = len(value) if self._selected else min(len(value), self._caret + 1)
             self._selected = False
 
-    def _move_in_lines(self, value: str, key: str) -> None:
-        """Caret movement between a text area's lines, which are never wrapped: the harness gives them room."""
-        caret = self._caret
-        if self._selected:
-            caret = len(value) if key in ("End", "ArrowDown") else 0
+    def _move_in_line(self, value: str, key: str) -> None:
+        """Home and End in a text area, whose lines are never wrapped: the harness gives them room."""
+        # With everything selected the caret stands at the end.
+        caret = len(value) if self._selected else self._caret
         self._selected = False
-        start = value.rfind("\n", 0, caret) + 1
         end = value.find("\n", caret)
-        end = len(value) if end < 0 else end
-        if key == "Home":
-            caret = start
-        elif key == "End":
-            caret = end
-        elif key == "ArrowUp":
-            before = value.rfind("\n", 0, max(start - 1, 0)) + 1
-            caret = min(before + caret - start, start - 1) if start else 0
-        else:
-            after = value.find("\n", end + 1)
-            after = len(value) if after < 0 else after
-            caret = min(end + 1 + caret - start, after) if end < len(value) else len(value)
-        self._caret = caret
+        self._caret = value.rfind("\n", 0, caret) + 1 if key == "Home" else len(value) if end < 0 else end
 
     def _erase(self, part: Part, value: str, *, forwards: bool) -> None:
         if self._selected:
@@ -494,7 +484,9 @@ class SymbolicWorld:
         self._set_focus(part)
         self._part = inner
         if part.kind == "textarea":
-            self._caret = self._carets[part.control]
+            caret = self._carets[part.control]
+            self._selected = caret < 0
+            self._caret = max(caret, 0)
         elif part.kind in _TEXT:
             value = self._values[part.control]
             self._caret, self._selected = len(value), bool(value)
