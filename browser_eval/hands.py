@@ -1,13 +1,14 @@
 """What each action is on a real page: mouse and keyboard, and nothing that a user could not do.
 
-The page decides nothing here: it is read before (`advsim.world.refuse` has already refused what no world does), and what
-happened is read afterwards from the tree and from the recorder.
+The page is read before (`advsim.world.refuse` has already refused what no world does); what happened is read
+afterwards, from the tree and from the recorder.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import groupby
 
 from playwright.async_api import Error as PlaywrightError
 
@@ -135,16 +136,11 @@ async def _type(tab: Tab, page: Page, action: Action) -> str | None:
     text = str(action.args["text"]).replace("\r\n", "\n").replace("\r", "\n")
     node = focused(page)
     if node is not None and (_is_text(node) or node.flag("editable")):
-        run: list[str] = []
-        for char in text:
-            if char.isascii() and (char.isprintable() or char == "\n"):
-                run.append("Enter" if char == "\n" else char)
-                continue
-            # What no key of a keyboard types comes as an input method sends it.
-            await tab.press(*run)
-            await tab.insert(char)
-            run = []
-        await tab.press(*run)
+        for typed, run in groupby(text, key=lambda char: char.isascii()):
+            if typed:
+                await tab.press(*("Enter" if char == "\n" else char for char in run))
+            else:  # what no key types comes as an input method sends it: a sign at a time, of however many characters
+                await tab.insert("".join(run))
         return None
     for char in text:
         if char.isascii() and char.isprintable():

@@ -81,8 +81,7 @@ def block(part: Text | Table) -> str:
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in part.header)
     rows = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in part.rows)
     return (
-        f"<table><caption>{escape(part.caption)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{rows}</tbody></table>\n"
+        f"<table><caption>{escape(part.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>\n"
     )
 
 

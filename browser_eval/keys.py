@@ -45,7 +45,9 @@ def press(name: str) -> list[Event]:
     }
     # With Control or Alt held a key types nothing.
     types_text = key.text and not bits & ~_MODIFIERS["Shift"]
-    down: Event = {"type": "keyDown", "text": key.text, "unmodifiedText": key.text} if types_text else {"type": "rawKeyDown"}
+    down: Event = {"type": "rawKeyDown"}
+    if types_text:
+        down = {"type": "keyDown", "text": key.text, "unmodifiedText": key.text}
     return [{**down, **common}, {"type": "keyUp", **common}]
 
 

@@ -1,4 +1,4 @@
-"""One browser, many tabs: lends tabs to worlds, and replaces what hangs or crashes so that it costs one episode only."""
+"""One browser, many tabs: lent to worlds, and replaced when they hang or crash, so that it costs one episode only."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class PortInUse(ServerError):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A form as it arrived: names and values in order, line breaks as `\\n`."""
+    """A form as it arrived: names and values in order, every line break as one LF."""
 
     fields: tuple[tuple[str, str], ...]
 

@@ -1,4 +1,4 @@
-"""One tab: a page with its own DevTools session. It sends real input, waits until the page is at rest, and reads the tree."""
+"""One tab: a page with its own DevTools session, to send real input, wait for the page to rest and read its tree."""
 
 from __future__ import annotations
 

@@ -166,7 +166,9 @@ class _Builder:
     def flat(self, node: AXNode) -> bool:
         """Whether all below is text and inline wrappers of text."""
         return all(
-            (child.get("ignored") or _role(child) in _INLINE) and _backend(child) not in self.labels and self.flat(child)
+            (child.get("ignored") or _role(child) in _INLINE)
+            and _backend(child) not in self.labels
+            and self.flat(child)
             for child in self.children(node)
             if _role(child) != "InlineTextBox"
         )
@@ -223,8 +225,11 @@ class _Builder:
             for child in self.children(at):
                 if _role(child) in _CELLS and not child.get("ignored"):
                     lines = self.below(child)
-                    texts.append(" ".join(c.name for c in lines if c.is_text) if not self.flat(child)
-                                 else fold(self.all_text(child)))
+                    texts.append(
+                        " ".join(c.name for c in lines if c.is_text)
+                        if not self.flat(child)
+                        else fold(self.all_text(child))
+                    )
                     more.extend(c for c in lines if not c.is_text)
                 elif child.get("ignored"):
                     walk(child)

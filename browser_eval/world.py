@@ -1,4 +1,4 @@
-"""The browser as a `World`: the task's page in a real Chromium, acted on by real input, judged by what the server received."""
+"""The browser as a `World`: the task's page in a real Chromium, acted on by real input."""
 
 from __future__ import annotations
 
@@ -162,7 +162,8 @@ class BrowserWorld:
 
     async def _open(self) -> None:
         task = self._task
-        assert task is not None and self._tab is not None
+        assert task is not None
+        assert self._tab is not None
         fresh = task.form is None
         if self._served is not None:
             self._source.server.withdraw(self._served)
@@ -185,7 +186,9 @@ class BrowserWorld:
 
     async def _step(self, action: Action, instruction: str | None) -> None:
         tab, record = self._tab, self._record
-        assert tab is not None and record is not None and self._task is not None
+        assert self._task is not None
+        assert tab is not None
+        assert record is not None
         scripted = self._task.form is None
         self.notice = None
         error = refusal(self._page, action)
@@ -205,13 +208,14 @@ class BrowserWorld:
                 self._page = await tab.observe()
 
     async def _live(self) -> None:
-        assert self._tab is not None and self._record is not None
+        assert self._tab is not None
+        assert self._record is not None
         self._record.live = await self._tab.call("() => advsim.values()")
 
     # --- failing ----------------------------------------------------------------------------------------------
 
     async def _guarded(self, work: Callable[[], Awaitable[T]], what: str) -> T:
-        """Run a piece of work under the deadlines; any failure of the browser becomes a WorldError and costs the tab."""
+        """Run a piece of work under the deadlines; a failure of the browser becomes a WorldError and costs the tab."""
         loop = asyncio.get_running_loop()
         limit = self._step_s
         if self._ends is not None:
