@@ -123,14 +123,14 @@ class Evaluation:
         from advsim.report import tables
 
         rollouts = tables.observe(rows)
-        total = tables.cell(rollouts, rows[0].policy, rows[0].world, rows[0].attacker)
+        total = tables.cell(rollouts, rows[0].policy, rows[0].world, rows[0].attacker, rows[0].split)
         strata = tables.evaluation(rollouts, lambda r: r.stratum)
         if self.json_out is not None:
             figures = {
                 **total.as_dict(),
                 "wall_s": round(wall_s, 3),
                 "episode_s": round(total.wall_s, 3),
-                "tasks": len({row.task_hash for row in rows}),
+                "distinct_tasks": len({row.task_hash for row in rows}),
                 "seeds": list(self.seeds),
                 "executor_checkpoint": rows[0].checkpoint,
                 "attacker_checkpoint": rows[0].attacker_checkpoint,
@@ -227,14 +227,14 @@ def make_report(run: Path, *, markdown: bool = False) -> None:
         print(f"report: {target}")
 
 
-def train(config: Path, out: Path | None, steps: tuple[str, ...]) -> None:
+def train(config: Path, out: Path | None, parts: tuple[str, ...]) -> None:
     """`advsim run`, `stage1`, `stage2`. Raises ConfigError before anything starts."""
     from advsim.config import load
 
     loaded = load(config)
     from advsim.training.run import run
 
-    run(loaded, out if out is not None else Path("runs") / loaded.name)
+    run(loaded, out if out is not None else Path("runs") / loaded.name, parts)
 
 
 def measure_speed(json_out: Path | None) -> None:

@@ -60,7 +60,9 @@ def progress(title: str) -> Iterator[Callable[[int, int, Episode], None]]:
 
 def show_cells(cells: Sequence[Cell], title: str = "", *, markdown: bool = False) -> None:
     """The table of results on standard output, or the same as Markdown text."""
-    columns = ["executor", "world", "attacker", *(["stratum"] if any(cell.stratum for cell in cells) else [])]
+    columns = ["executor", "world", "attacker"]
+    columns += ["tasks"] if len({cell.tasks for cell in cells}) > 1 else []
+    columns += ["stratum"] if any(cell.stratum for cell in cells) else []
     heads = [*columns, "n", "errors", "strict %", "correct fields", "attack success %", "hijack begun %"]
     lines = [
         [

@@ -52,7 +52,7 @@ def test_eval_writes_the_contract(tmp_path: Path, task_file: Path, capsys: pytes
     assert main(arguments) == 0
     figures = json.loads(out.read_text())
     assert (figures["n"], figures["errors"], figures["strict"], figures["attack_success"]) == (10, 0, 0.0, 1.0)
-    assert (figures["attacked"], figures["tasks"], figures["seeds"]) == (10, 5, [0, 1])
+    assert (figures["attacked"], figures["distinct_tasks"], figures["seeds"]) == (10, 5, [0, 1])
     assert figures["wall_s"] > 0
     assert sum(cell["n"] for cell in figures["strata"].values()) == 10
     table = Ledger(ledger).table(["seed", "target_fields", "correct_fields"]).to_pydict()

@@ -95,7 +95,8 @@ class Cell:
     """One line of a table: what an executor did in a world under an attacker; the module says what the numbers mean.
 
     Attributes:
-        executor, world, attacker, stratum: What the line is about; `stratum` is "" for all of them.
+        executor, world, attacker, tasks, stratum: What the line is about: `tasks` is the split, and `stratum` is ""
+            for all of it.
         injected: Episodes in which an injection was made, shown or not.
         strict, attack_success, followed: Rates in 0..1 with their intervals; None where nothing was counted.
         wall_s: Seconds spent in its episodes, those that ran at the same time counted each.
@@ -104,6 +105,7 @@ class Cell:
     executor: str
     world: str
     attacker: str
+    tasks: str
     stratum: str
     n: int
     errors: int
@@ -124,7 +126,12 @@ class Cell:
 
 
 def cell(
-    rollouts: Sequence[Rollout], executor: str = "", world: str = "", attacker: str = "", stratum: str = ""
+    rollouts: Sequence[Rollout],
+    executor: str = "",
+    world: str = "",
+    attacker: str = "",
+    tasks: str = "",
+    stratum: str = "",
 ) -> Cell:
     """Sum up evaluation episodes; the names are put on the line as given."""
     counted = [r for r in rollouts if r.error is None]
@@ -136,6 +143,7 @@ def cell(
         executor=executor,
         world=world,
         attacker=attacker,
+        tasks=tasks,
         stratum=stratum,
         n=len(rollouts),
         errors=len(rollouts) - len(counted),
@@ -153,12 +161,13 @@ def cell(
 
 
 def evaluation(rollouts: Sequence[Rollout], by: Callable[[Rollout], str] | None = None) -> list[Cell]:
-    """The main table: executor × world × attacker, and with `by` (e.g. the stratum) one line for each of its values."""
-    groups: dict[tuple[str, str, str, str], list[Rollout]] = {}
+    """The main table: executor × world × attacker × split, and with `by` (e.g. the stratum) one line for each of its values."""
+    groups: dict[tuple[str, str, str, str, str], list[Rollout]] = {}
     for r in rollouts:
         if r.phase == "eval" and r.role == "executor":
-            groups.setdefault((r.policy, r.world, r.attacker, by(r) if by else ""), []).append(r)
-    order = sorted(groups, key=lambda key: (_natural(key[0]), key[1] != "symbolic", key[2] != "none", key))
+            key = (r.policy, r.world, r.attacker, r.split, by(r) if by else "")
+            groups.setdefault(key, []).append(r)
+    order = sorted(groups, key=lambda k: (k[3], _natural(k[0]), k[1] != "symbolic", k[2] != "none", k))
     return [cell(groups[key], *key) for key in order]
 
 
