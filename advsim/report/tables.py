@@ -161,7 +161,7 @@ def cell(
 
 
 def evaluation(rollouts: Sequence[Rollout], by: Callable[[Rollout], str] | None = None) -> list[Cell]:
-    """The main table: executor × world × attacker × split, and with `by` (e.g. the stratum) one line for each of its values."""
+    """The main table: executor × world × attacker × split; with `by` (say, the stratum) a line for each of its values."""
     groups: dict[tuple[str, str, str, str, str], list[Rollout]] = {}
     for r in rollouts:
         if r.phase == "eval" and r.role == "executor":
