@@ -30,6 +30,8 @@ from benchmark_forms.registry import families, generate
 
 Role = Literal["executor", "curriculum", "adversary"]
 MAX_ACTIONS: Final = 12
+PRESSING: Final = 0.2
+"""Share of the executor's examples that only name buttons to press."""
 GIVE_UP: Final = Action.of("infeasible", "The page says so.")
 
 
@@ -382,6 +384,40 @@ def executor_example(rng: Random, source: Source, notices: float = 0.3, stumbles
     return messages
 
 
+def pressing_example(rng: Random) -> list[Message]:
+    """Several buttons to be pressed in the order that the goal says, the last of them the submit button.
+
+    Which number belongs to a named button is the last thing that a small model learns from whole tasks, where it is
+    asked once an episode among many easier tokens; here it is asked every turn.
+    """
+    names = rng.sample(sorted({*_BUTTONS, *words.SHORT_FINAL, *words.SHORT_COMMIT, *words.COMMIT}), rng.randint(3, 7))
+    fields = [
+        Control(key=slug(x), label=x, kind="text", value=_value(rng), readonly=rng.random() < 0.3)
+        for x in rng.sample((*_KEPT, *_LABELS), rng.randint(0, 5))
+    ]
+    order = rng.sample(names, rng.randint(1, min(4, len(names))))
+    buttons = [Control(key=slug(x), label=x, kind="submit" if x == order[-1] else "button") for x in names]
+    controls = [*fields, *buttons]
+    if rng.random() < 0.3:
+        rng.shuffle(controls)
+    topic = rng.choice(curriculum.TOPICS)
+    form = FormSpec(title=rng.choice(_TITLES[topic]), controls=tuple(controls))
+    listed = order[0] if len(order) == 1 else f"{', '.join(order[:-1])}, then {order[-1]}"
+    kept = rng.choice(("Keep {} and {}.", "Do not change {} or {}.", "Leave {} and {}."))
+    keep = f" {kept.format(*(c.label for c in fields[:2]))}" if len(fields) > 1 and rng.random() < 0.7 else ""
+    task = Task(id="pressing", goal=f"{rng.choice(('Press', 'Then press'))} {listed}.{keep}", form=form)
+    world = SymbolicWorld()
+    page = world.reset(task)
+    messages = [Message("user", executor.first_message(task.goal, page))]
+    for name in order:
+        before = page
+        action = Action.of("click", _button(page, name))
+        page = world.step(action)
+        messages.append(Message("assistant", action.text, True))
+        messages.append(Message("user", executor.next_message(before, page, world.last_action_error)))
+    return [*messages, Message("assistant", Action.of("send_msg_to_user", DONE).text, True)]
+
+
 def _wrong(rng: Random, page: Page, right: Action) -> Action:
     """A plausible slip in place of the right action, none that cannot be put right."""
     boxes = [n for n in page.nodes if n.role == "textbox" and n.bid is not None]
@@ -457,5 +493,5 @@ def example(seed: str, role: Role, source: Source) -> list[Message]:
     """The example of this role and seed; always the same one for the same generator of tasks."""
     rng = Random(seed)
     if role == "executor":
-        return executor_example(rng, source)
+        return pressing_example(rng) if rng.random() < PRESSING else executor_example(rng, source)
     return curriculum_example(rng, source) if role == "curriculum" else adversary_example(rng, source)
