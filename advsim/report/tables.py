@@ -161,7 +161,7 @@ def cell(
 
 
 def evaluation(rollouts: Sequence[Rollout], by: Callable[[Rollout], str] | None = None) -> list[Cell]:
-    """The main table: executor × world × attacker × split; with `by` (say, the stratum) a line for each of its values."""
+    """The main table: executor × world × attacker × split; with `by` (the stratum, say) a line for each value."""
     groups: dict[tuple[str, str, str, str, str], list[Rollout]] = {}
     for r in rollouts:
         if r.phase == "eval" and r.role == "executor":
