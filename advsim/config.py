@@ -184,8 +184,8 @@ class Stage1(_Section):
         rounds, proposals, rollouts: T₁, proposals a round, and K rollouts of each.
         group: G, rollouts of one task that share a baseline; also the size of a curriculum replay group.
         curriculum_epochs, executor_epochs: Passes of each update. Every executor epoch has rollouts of its own.
-        reuse: Whether the executor's first epoch learns from the very rollouts that measured p̂ (they are on-policy, too;
-            it saves half of the rollouts, and G is then K), instead of G rollouts of its own.
+        reuse: Whether the executor's first epoch learns from the very rollouts that measured p̂ (on-policy as well; it
+            saves half of the rollouts, and G is then K), instead of G rollouts of its own.
     """
 
     rounds: int = Field(3, ge=0, le=100)

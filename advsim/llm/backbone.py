@@ -139,6 +139,12 @@ def save(model: PeftModel, name: str, folder: Path) -> str:
 
 def restore(model: PeftModel, name: str, folder: Path) -> str:
     """Reads a saved adapter into the named one; its digest. Raises ValueError if it does not fit."""
-    tensors = load_file(folder / WEIGHTS)
+    tensors = read(folder)
     set_state(model, name, tensors)
     return digest(tensors)
+
+
+def read(folder: Path) -> dict[str, torch.Tensor]:
+    """A saved adapter's tensors."""
+    tensors: dict[str, torch.Tensor] = load_file(folder / WEIGHTS)
+    return tensors

@@ -96,12 +96,13 @@ class LocalEngine:
         self._merged.pop(name, None)
 
     def forget(self) -> None:
-        """Drops all memories' states: a step that begins so does not depend on the step before."""
+        """Drops all that earlier requests left: a step that begins so does not depend on the step before."""
         for reference in self._memories.values():
             memory = reference()
             if memory is not None:
                 memory.state, memory.ids = None, ()
         self._memories.clear()
+        self._buffer.clear()
 
     async def generate(
         self,

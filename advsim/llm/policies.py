@@ -303,10 +303,9 @@ class ModelAttackerSession:
 class PlannedAttacker:
     """Carries out a given attack at its turn: one proposed before, or one of an earlier round."""
 
-    name = "planned"
-
-    def __init__(self, attack: Attack) -> None:
+    def __init__(self, attack: Attack, name: str = "adversary") -> None:
         self.attack = attack
+        self.name = name
         self.checkpoint = attack.source
 
     def begin(self, task: Task, seed: int) -> PlannedAttacker:

@@ -1,0 +1,125 @@
+"""A run's last part: its checkpoints under its attackers, in simulation and in the browser, and the report."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from advsim.agents.protocol import Attacker, Executor
+from advsim.config import Evaluation, RunConfig
+from advsim.console import progress
+from advsim.evaluate import evaluate, spread, worlds
+from advsim.ledger import Row
+from advsim.task import Task
+from advsim.training.console import Phase, console
+from advsim.training.rollouts import stamp
+from advsim.training.stage1 import executor_after
+from advsim.training.stage2 import adversary_after, robust_after, rounds
+from advsim.training.steps import RunError, RunFolder, write_json
+from advsim.training.team import Team
+
+
+async def evaluate_run(run: RunFolder, team: Team) -> None:
+    """Every block of the configuration; one step a checkpoint. What is done is skipped."""
+    for number, block in enumerate(run.config.evaluation, 1):
+        for label in labels(run.config, block.checkpoints, "checkpoint"):
+            await run.step(f"eval.{number:02d}.{block.world}.{label}", _work(run, team, number, block, label))
+
+
+def labels(config: RunConfig, names: tuple[str, ...], what: Literal["checkpoint", "attacker"]) -> list[str]:
+    """Full names: `robust` becomes the last one; a stage without rounds leads back to the base. Each once.
+
+    Raises:
+        RunError: A round that the run does not have.
+    """
+    last = {
+        "capability": config.stage1.rounds if config.switches.stage1 else 0,
+        "robust": rounds(config),
+        "adversary": rounds(config),
+    }
+    found: list[str] = []
+    for name in names:
+        stem, number = re.fullmatch(r"([a-z]+)(\d*)", name).groups()  # type: ignore[union-attr]
+        label = name
+        if stem in last:
+            round_ = int(number) if number else last[stem]
+            if round_ > last[stem]:
+                raise RunError(f"evaluation: {what} {name!r} is asked for, but the run has {last[stem]} such rounds")
+            if round_ == 0:
+                # Without its stage the executor is what the stage before left; without an adversary nobody attacks.
+                label = f"capability{last['capability']}" if stem == "robust" and last["capability"] else "base"
+            else:
+                label = f"{stem}{round_}"
+        if label not in found and not (what == "attacker" and label == "base"):
+            found.append(label)
+    return found
+
+
+def _work(run: RunFolder, team: Team, number: int, block: Evaluation, label: str):  # type: ignore[no-untyped-def]
+    config = run.config
+
+    async def work(folder: Path) -> None:
+        tasks = spread(load_tasks(block.tasks), block.limit)
+        team.engine.forget()
+        executor = _executor(run, team, label)
+        jobs = config.engine.browser if block.world == "browser" else config.engine.episodes
+        rows: list[Row] = []
+        async with worlds(block.world, jobs=jobs) as make_world:
+            for name in labels(config, block.attackers, "attacker"):
+                attacker = _attacker(run, team, name, tasks)
+                with Phase(run, team, f"{block.world} {label} · {name}") as phase, progress(name) as on_progress:
+                    done = await evaluate(
+                        tasks,
+                        make_world,
+                        executor,
+                        attacker,
+                        seeds=block.seeds,
+                        max_actions=config.episode.max_actions,
+                        concurrency=jobs,
+                        retries=config.episode.retries,
+                        on_progress=on_progress,
+                    )
+                    known = [row.good for row in done if row.error is None and row.good is not None]
+                    phase.say(good=sum(known), of=len(done), errors=sum(row.error is not None for row in done))
+                rows += [stamp(row, config, stage="eval", phase="eval", group=f"eval/{number}") for row in done]
+        run.write_rows(f"eval.{number:02d}.{block.world}.{label}", rows)
+        write_json(folder / "rows.json", len(rows))
+
+    return work
+
+
+def load_tasks(source: str) -> list[Task]:
+    """A frozen benchmark's or a file's tasks. Raises TaskFileError."""
+    from benchmark_forms import load
+
+    return load(source)
+
+
+def _executor(run: RunFolder, team: Team, label: str) -> Executor:
+    folder = None
+    if label.startswith("capability"):
+        folder = executor_after(run, int(label.removeprefix("capability")))
+    elif label.startswith("robust"):
+        folder = robust_after(run, int(label.removeprefix("robust")))
+    adapter, checkpoint = team.add(label, folder)
+    return team.executor(adapter, checkpoint, label)
+
+
+def _attacker(run: RunFolder, team: Team, name: str, tasks: list[Task]) -> Attacker | None:
+    if not name.startswith("adversary"):
+        from advsim.agents.template import make_attacker
+
+        return make_attacker(name, tasks)
+    folder = adversary_after(run, int(name.removeprefix("adversary")))
+    adapter, checkpoint = team.add(name, folder)
+    return team.attacker("reactive", adapter, checkpoint, name)
+
+
+def write_report(run: RunFolder) -> Path:
+    """`report.html`, from the ledger alone; written anew each time."""
+    from advsim.report import html
+
+    target = html.write(run.path, run.ledger.path)
+    console.print(f"report: {target}", soft_wrap=True)
+    return target

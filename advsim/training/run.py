@@ -1,0 +1,64 @@
+"""The whole job: stage 1, stage 2, evaluation, report. In a folder that holds a part of it, it goes on from there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from advsim.config import RunConfig
+from advsim.training.console import console
+from advsim.training.evaluation import evaluate_run, load_tasks, write_report
+from advsim.training.stage1 import stage1 as do_stage1
+from advsim.training.stage2 import stage2 as do_stage2
+from advsim.training.steps import open_run
+from advsim.training.team import Team, hash_weights
+
+PARTS = ("stage1", "stage2", "evaluate", "report")
+
+
+def run(config: RunConfig, out: Path, parts: Sequence[str] = PARTS) -> None:
+    """Does the parts that are asked for; finished steps are skipped.
+
+    Args:
+        config: The run's configuration.
+        out: Its folder.
+        parts: Of `PARTS`, in order.
+
+    Raises:
+        ConfigError: The backbone or a setting cannot be used.
+        RunError: The folder belongs to another configuration or process, or an earlier part is missing.
+        TaskFileError: The evaluation's tasks cannot be read.
+    """
+    if unknown := set(parts) - set(PARTS):
+        raise ValueError(f"expected parts of {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
+    began = time.perf_counter()
+    if "evaluate" in parts:  # found out now rather than in an hour
+        for block in config.evaluation:
+            load_tasks(block.tasks)
+    with open_run(out, config, hash_weights(config)) as folder:
+        team = Team(config)
+
+        async def work() -> None:
+            if "stage1" in parts and config.switches.stage1:
+                await do_stage1(folder, team)
+            if "stage2" in parts:
+                await do_stage2(folder, team)
+            if "evaluate" in parts:
+                await evaluate_run(folder, team)
+
+        asyncio.run(work())
+        if "report" in parts:
+            write_report(folder)
+        console.print(f"{', '.join(parts)} done in {time.perf_counter() - began:.0f} s: {out}", soft_wrap=True)
+
+
+def stage1(config: RunConfig, out: Path) -> None:
+    """Curriculum and executor: the first half of `run`."""
+    run(config, out, ("stage1",))
+
+
+def stage2(config: RunConfig, out: Path) -> None:
+    """Adversary and executor, in the folder where stage 1 was done: the second half."""
+    run(config, out, ("stage2",))
