@@ -10,6 +10,7 @@ from advsim.form import Control
 from advsim.page import Node, Page
 from advsim.task import Task
 from advsim.world.symbolic import first_page
+from benchmark_forms.weak import read
 
 DONE = "Done."
 _ROLES = {
@@ -46,6 +47,7 @@ def edit(page: Page, control: Control, value: str) -> Action | None:
     Raises:
         LookupError: If the page lacks the field or the option.
     """
+    page = read(page)
     at = _find(page, _ROLES[control.kind], control.label)
     node = page.nodes[at]
     if control.kind == "checkbox":

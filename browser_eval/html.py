@@ -61,9 +61,9 @@ def form_page(form: FormSpec, action: str, skin: Skin = "native", assets: str = 
     if skin == "native":
         blocks, controls, script = "".join(map(block, form.blocks)), native_controls(form), "form.js"
     else:
-        from browser_eval import skins
+        from browser_eval.skins import dressed
 
-        blocks, controls, script = skins.parts(form, skin)
+        blocks, controls, script = dressed(form, skin)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f"<title>{escape(form.title)}</title>"

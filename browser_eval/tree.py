@@ -217,25 +217,23 @@ class _Builder:
         return [_Line("table", name, self.props(node), _backend(node), rest + rows)]
 
     def row(self, node: AXNode) -> _Line:
-        """`row 'a | b'`: each cell's text, and below it whatever in its cells is more than text."""
+        """`row 'a | b'` where all cells are text; else `row ''` with what its cells hold, in order, below it."""
         texts: list[str] = []
-        more: list[_Line] = []
+        lines: list[_Line] = []
 
         def walk(at: AXNode) -> None:
             for child in self.children(at):
                 if _role(child) in _CELLS and not child.get("ignored"):
-                    lines = self.below(child)
-                    texts.append(
-                        " ".join(c.name for c in lines if c.is_text)
-                        if not self.flat(child)
-                        else fold(self.all_text(child))
-                    )
-                    more.extend(c for c in lines if not c.is_text)
+                    inside = self.below(child)
+                    lines.extend(inside)
+                    texts.append(fold(self.all_text(child)) if self.flat(child) else " ".join(c.name for c in inside))
                 elif child.get("ignored"):
                     walk(child)
 
         walk(node)
-        return _Line("row", " | ".join(texts), self.props(node), _backend(node), more)
+        if all(line.is_text for line in lines):
+            return _Line("row", " | ".join(texts), self.props(node), _backend(node))
+        return _Line("row", "", self.props(node), _backend(node), lines)
 
     def props(self, node: AXNode) -> Props:
         role = _role(node)

@@ -22,13 +22,13 @@
   };
 
   form.addEventListener("click", (event) => {
-    const button = event.target.closest("button[type=button]");
+    const button = event.target.closest("[type=button]");
     if (!button) return;
     if (button === review) {
       setReviewed(true);
       line.textContent = "Reviewed.";
     } else {
-      line.textContent = `${button.textContent}: done.`;
+      line.textContent = `${button.value || button.textContent}: done.`;
     }
   });
   form.addEventListener("input", changed);
