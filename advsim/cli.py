@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(typer.main.get_command(app).main(given, prog_name="advsim", standalone_mode=False) or 0)
     except KeyboardInterrupt:
-        complain("interrupted; what was finished is kept")
+        complain("interrupted; the finished steps of a run are kept")
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as in `advsim tasks | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -217,7 +217,7 @@ def explain(error: Exception, command: str) -> tuple[int, str]:
         where = f"advsim {command} --help" if not command.startswith("-") else "advsim --help"
         return 2, f"{told()} (see `{where}`)"
     if type(error).__name__ == "Abort":
-        return 130, "interrupted; what was finished is kept"
+        return 130, "interrupted; the finished steps of a run are kept"
     if isinstance(error, Failure):
         return 1, str(error)
     if isinstance(error, ModuleNotFoundError):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advsim.console import Failure, UsageError, progress, show, show_cells
+from advsim.console import Failure, UsageError, printable, progress, show, show_cells
 
 if TYPE_CHECKING:
     from advsim.agents.protocol import Attacker, Executor
@@ -64,6 +64,7 @@ class Evaluation:
         if not chosen:
             raise UsageError(f"--tasks {self.tasks}: holds no task")
         executor, attacker = self._agents(chosen)
+        self._check_fit(chosen, executor, attacker)
         began = time.perf_counter()
         rows = asyncio.run(self._episodes(chosen, site, executor, attacker))
         wall_s = time.perf_counter() - began
@@ -99,6 +100,18 @@ class Evaluation:
             return agents(self.executor, self.attacker, tasks, backbone=self.backbone)
         except ValueError as error:
             raise UsageError(str(error)) from error
+
+    def _check_fit(self, tasks: Sequence[Task], executor: Executor, attacker: Attacker | None) -> None:
+        """Find out before the first episode that somebody cannot meet a task."""
+        for task in tasks:
+            if self.world == "symbolic" and task.form is None:
+                raise UsageError(f"task {task.id}: has no form, and the symbolic world knows forms only")
+            try:
+                executor.begin(task, 0)
+                if attacker is not None:
+                    attacker.begin(task, 0)
+            except ValueError as error:
+                raise UsageError(str(error)) from error
 
     async def _episodes(
         self, tasks: Sequence[Task], site: Site | None, executor: Executor, attacker: Attacker | None
@@ -210,7 +223,7 @@ def show_page(task_id: str, *, html: bool, skin: Skin) -> None:
         return
     from advsim.world.symbolic import first_page
 
-    print(f"{task.goal}\n\n{first_page(task.form).text}")
+    print(f"{printable(task.goal)}\n\n{first_page(task.form).text}")
 
 
 def make_report(run: Path, *, markdown: bool = False) -> None:

@@ -22,8 +22,12 @@ class Failure(Exception):
 
 def complain(message: str) -> None:
     """One line on standard error, whatever the message holds."""
-    line = " ".join(message.split())
-    print(f"advsim: {line}", file=sys.stderr)
+    print(f"advsim: {printable(' '.join(message.split()))}", file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """Text without what a terminal could take for a command: names and goals may come from anybody."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
 
 
 @contextmanager
@@ -96,7 +100,7 @@ def show(heads: Sequence[str], lines: Sequence[Sequence[str]], title: str = "", 
     for index, head in enumerate(heads):
         table.add_column(Text(head), justify="right" if index >= len(heads) - numbers else "left", overflow="fold")
     for line in lines:
-        table.add_row(*map(Text, line))
+        table.add_row(*(Text(printable(text)) for text in line))
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 

@@ -11,7 +11,7 @@ from advsim.rewards.strict import NOTICE_PREFIX
 from advsim.task import Expectation, Step, Task, Trajectory
 
 _ENDING = frozenset({"send_msg_to_user", "infeasible"})
-_FIELD_ROLES = frozenset({"textbox", "searchbox", "spinbutton", "Date", "combobox", "radiogroup", "checkbox"})
+_FIELD_ROLES = frozenset({"textbox", "searchbox", "spinbutton", "Date", "combobox", "radiogroup", "checkbox", "switch"})
 
 
 def followed_target(trajectory: Trajectory, task: Task | None = None) -> bool:
@@ -154,7 +154,7 @@ def _values(page: Page, keys: dict[str, str]) -> dict[str, str]:
         if node.role == "radiogroup":
             group = (key, node.depth)
             found[key] = ""
-        elif node.role == "checkbox":
+        elif node.role in ("checkbox", "switch"):
             found[key] = "on" if node.get("checked") == "True" else ""
         else:
             found[key] = node.get("value") or ""

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from advsim.cli import main
+from advsim.console import complain, show
 from advsim.ledger import Ledger
+from advsim.task import Task
 from benchmark_forms import save, stream
 
 COMMANDS = ("eval", "run", "stage1", "stage2", "report", "tasks", "page", "speed")
@@ -181,6 +183,26 @@ def test_hostile_arguments_are_shown_as_they_are(task_file: Path, capsys: pytest
     code, line = refused(capsys, "eval", "--executor", "[red]{x}\n</script>", "--tasks", task_file)
     assert code == 2
     assert "[red]{x}" in line
+
+
+def test_task_that_the_executor_cannot_meet_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    free = Task(id="free", goal="Look around.\x1b[31m", page="RootWebArea 'x'")
+    save(tmp_path / "free.jsonl", [free])
+    code, line = refused(capsys, "eval", "--tasks", tmp_path / "free.jsonl", "--executor", "noop")
+    assert (code, "the symbolic world knows forms only" in line) == (2, True)
+    page = free.model_copy(update={"page": None, "html": "<p>x</p>"})
+    save(tmp_path / "html.jsonl", [page])
+    code, line = refused(capsys, "eval", "--world", "browser", "--tasks", tmp_path / "html.jsonl")
+    assert (code, "no form or no expectation" in line) == (2, True)
+
+
+def test_terminal_commands_in_texts_are_not_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
+    show(["goal"], [["\x1b[31mred\x07 [bold]x[/bold] \u202e"]])
+    complain("\x1b]0;title\x07 a\nb")
+    shown = capsys.readouterr()
+    assert "[bold]x[/bold]" in shown.out
+    assert not any(c in shown.out + shown.err for c in "\x1b\x07\u202e")
+    assert shown.err == "advsim: �]0;title� a b\n"
 
 
 def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
