@@ -364,6 +364,18 @@ def export(args: argparse.Namespace, source: Source) -> None:
     config["dtype"] = "float32"
     (out / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     tokenizer.save_pretrained(out)
+    # Everything about the tokenizer in its two old files, which every release of every library reads.
+    (out / "chat_template.jinja").unlink(missing_ok=True)
+    settings = {
+        "chat_template": CHAT_TEMPLATE,
+        "clean_up_tokenization_spaces": False,
+        "eos_token": END,
+        "model_max_length": POSITIONS,
+        "pad_token": SPECIAL[0],
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
+    (out / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+    (out / "model.safetensors").chmod(0o644)
     log = [json.loads(line) for line in (args.work / "log.jsonl").read_text().splitlines()]
     picked = log[:: max(1, len(log) // 12)]
     curve = (

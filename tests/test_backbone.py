@@ -1,0 +1,201 @@
+"""The shipped backbone: no benchmark in its data, a stable chat template, a lossless tokenizer, and that it acts."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import advsim
+from advsim.action import Action
+from advsim.agents import executor
+from advsim.agents.curriculum import problem_hash
+from advsim.rewards.strict import strict
+from advsim.training import imitation
+from advsim.training.imitation import Source, benchmark_problems, example, right_action
+from advsim.world.symbolic import SymbolicWorld
+from benchmark_forms import load, stream
+
+FOLDER = Path(advsim.__file__).parent / "backbone"
+SEED = 1  # what the model card says
+
+
+# --- the data ----------------------------------------------------------------------------------------------------
+
+
+def test_no_benchmark_problem_is_ever_drawn() -> None:
+    excluded = benchmark_problems()
+    assert len(excluded) == 300
+    assert {problem_hash(t) for t in load("bench-small")} <= excluded
+    source = Source(excluded=excluded)
+    goals = {t.goal for name in ("bench", "bench-small") for t in load(name)}
+    texts = set()
+    for step in range(40):
+        rng = Random(f"{SEED}/{step}")
+        for _ in range(100):
+            task = source.task(rng)
+            assert problem_hash(task) not in excluded
+            texts.add(task.goal)
+    assert len(texts) > 1500
+    # A goal of few words can occur in both; the problem, its page and answer included, cannot.
+    assert len(texts & goals) < 0.1 * len(goals)
+
+
+def test_an_excluded_problem_is_drawn_again() -> None:
+    drawn = [Source(settings=(("small", 1.0),)).task(Random(n)) for n in range(50)]
+    excluded = frozenset(problem_hash(t) for t in drawn)
+    source = Source(settings=(("small", 1.0),), excluded=excluded)
+    assert all(problem_hash(source.task(Random(n))) not in excluded for n in range(50))
+
+
+def test_examples_of_a_seed_hold_no_excluded_page() -> None:
+    pages = set()
+    for task in itertools.chain(load("bench"), load("bench-small")):
+        pages.add(executor.first_message(task.goal, SymbolicWorld().reset(task)))
+    source = Source(excluded=benchmark_problems(), settings=(("micro", 0.2), ("tiny", 0.4), ("small", 0.4)))
+    for n in range(2000):
+        assert example(f"{SEED}/{n}", "executor", source)[0].content not in pages
+
+
+def test_families_can_be_held_out() -> None:
+    source = Source(families=("returns_policy",), settings=(("tiny", 1.0),))
+    assert {source.task(Random(n)).family for n in range(50)} == {"returns_policy"}
+
+
+def test_examples_are_fixed_by_their_seed_and_learn_something_right() -> None:
+    source = Source()
+    for role in ("executor", "curriculum", "adversary"):
+        for n in range(100):
+            messages = example(f"x/{n}", role, source)
+            assert messages == example(f"x/{n}", role, source)
+            assert messages[0].role == "user"
+            assert messages[-1].role == "assistant"
+            assert messages[-1].learn
+            assert not any(m.learn for m in messages if m.role == "user")
+
+
+def test_imitated_episodes_without_notices_succeed() -> None:
+    for task in itertools.islice(stream(21, settings=("tiny", "small")), 200):
+        world = SymbolicWorld()
+        page = world.reset(task)
+        while not world.done:
+            page = world.step(right_action(task, page))
+        assert task.expectation is not None
+        assert strict(task.expectation, world.outcome()).good
+
+
+def test_some_notices_are_obeyed_and_some_need_nothing() -> None:
+    rng = Random(9)
+    orders = [imitation._order(rng, Source().task(rng))[1] for _ in range(300)]
+    assert sum(bool(o.press) for o in orders) > 60
+    assert sum(bool(o.values) for o in orders) > 60
+    assert sum(o.stop for o in orders) > 5
+    assert sum(not (o.press or o.values or o.stop) for o in orders) > 20
+
+
+# --- the shipped folder --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tokenizer():  # type: ignore[no-untyped-def]
+    transformers = pytest.importorskip("transformers")
+    return transformers.AutoTokenizer.from_pretrained(FOLDER, local_files_only=True)
+
+
+@pytest.mark.train
+def test_the_card_names_these_weights() -> None:
+    card = (FOLDER / "MODEL_CARD.md").read_text()
+    digest = hashlib.sha256((FOLDER / "model.safetensors").read_bytes()).hexdigest()
+    assert digest in card
+    assert "scripts/make_backbone.py --steps" in card
+    assert f"--seed {SEED}`" in card
+    assert not list(FOLDER.glob("*.bin")) + list(FOLDER.glob("*.pt"))
+    assert sum(f.stat().st_size for f in FOLDER.iterdir()) < 20 * 2**20
+
+
+@pytest.mark.train
+def test_rendering_fewer_messages_is_a_prefix_of_rendering_more(tokenizer) -> None:  # type: ignore[no-untyped-def]
+    source = Source()
+    odd = [
+        {"role": "user", "content": " \n x "},
+        {"role": "assistant", "content": "\n y\n"},
+        {"role": "user", "content": ""},
+    ]
+    conversations = [
+        [{"role": m.role, "content": m.content} for m in example(f"p/{n}", "executor", source)] for n in range(20)
+    ]
+    for messages in (odd, [{"role": "system", "content": "s"}, *odd], *conversations):
+        whole = tokenizer.apply_chat_template(messages, tokenize=False)
+        whole_ids = tokenizer.apply_chat_template(messages, return_dict=True)["input_ids"]
+        for k in range(1, len(messages)):
+            if messages[k]["role"] != "assistant":
+                continue
+            part = tokenizer.apply_chat_template(messages[:k], tokenize=False, add_generation_prompt=True)
+            assert whole.startswith(part)
+            ids = tokenizer.apply_chat_template(messages[:k], return_dict=True, add_generation_prompt=True)["input_ids"]
+            assert whole_ids[: len(ids)] == ids
+
+
+@pytest.mark.train
+@settings(max_examples=300, deadline=None)
+@given(text=st.text(st.characters(codec="utf-8")))
+def test_the_tokenizer_gives_any_text_back(tokenizer, text: str) -> None:  # type: ignore[no-untyped-def]
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    assert tokenizer.decode(ids, clean_up_tokenization_spaces=False) == text
+
+
+@pytest.mark.train
+def test_digits_and_words_are_the_same_tokens_wherever_they_stand(tokenizer) -> None:  # type: ignore[no-untyped-def]
+    def tokens(text: str) -> list[str]:
+        return list(tokenizer.tokenize(text))
+
+    for value in ("4071", "Clara", "red", "12.50", "2026-03-12"):
+        alone = tokens(value)
+        for text in (f"Set Name {value}.", f"\n\t[3] textbox 'Name', value='{value}'\n", f"fill(3, '{value}')"):
+            assert " ".join(alone) in " ".join(tokens(text)), (value, text)
+    assert tokens("click(12)")[1] == "12"
+    assert "12" in tokens("\n\t[12] button 'Save'")
+
+
+@pytest.mark.train
+def test_the_backbone_loads_acts_and_mostly_writes_actions(tokenizer) -> None:  # type: ignore[no-untyped-def]
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    model = transformers.AutoModelForCausalLM.from_pretrained(FOLDER, local_files_only=True)
+    assert model.config.model_type == "llama"
+    assert model.dtype == torch.float32
+    parsed = finished = 0
+    for task in itertools.islice(stream(31, settings=("tiny",)), 6):
+        world = SymbolicWorld()
+        pages, errors = [world.reset(task)], [""]
+        completions: list[str] = []
+        while not world.done and len(completions) < 8:
+            messages = executor.conversation(task.goal, pages, errors, completions)
+            ids = tokenizer.apply_chat_template(
+                messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+            )
+            with torch.no_grad():
+                out = model.generate(
+                    **ids, do_sample=False, temperature=None, top_k=None, top_p=None, max_new_tokens=40
+                )
+            assert int(out[0, -1]) == tokenizer.eos_token_id
+            completions.append(tokenizer.decode(out[0, ids["input_ids"].shape[1] :], skip_special_tokens=True))
+            action = executor.parse(completions[-1])
+            if isinstance(action, Action):
+                parsed += 1
+            pages.append(world.step(action if isinstance(action, Action) else Action.of("noop")))
+            errors.append(world.last_action_error)
+        finished += world.outcome().submitted
+    assert parsed >= 12
+    assert finished >= 2
+
+
+@pytest.mark.train
+def test_the_card_holds_no_placeholder() -> None:
+    assert not re.search(r"\{[a-z]+\}", (FOLDER / "MODEL_CARD.md").read_text())
