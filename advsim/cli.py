@@ -225,7 +225,7 @@ def explain(error: Exception, command: str) -> tuple[int, str]:
         if extra is not None:
             return 1, f"{error.name} is not installed and this command needs it: pip install 'advsim[{extra}]'"
     name = type(error).__name__
-    if name in ("ConfigError", "TaskFileError", "PageError"):
+    if name in ("ConfigError", "TaskFileError", "PageTaskError"):
         return 2, str(error)
     if name in ("LedgerError", "BrowserMissing", "ServerError", "WorldError", "EngineError", "RunError"):
         return 1, str(error)

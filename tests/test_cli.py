@@ -268,6 +268,57 @@ def test_ledger_on_a_full_disk_keeps_what_was_there(tmp_path: Path, task_file: P
     assert Ledger(ledger).digest() == before
 
 
+ORDER = "<!doctype html><title>Order</title><form><label>Name <input name=n></label><button name=go>Go</button></form>"
+
+
+@pytest.mark.parametrize(
+    ("html", "task", "says"),
+    [
+        ("<p>Nothing here</p>", {"values": {"n": "x"}, "final": "go"}, "no form on this page"),
+        (ORDER, {"values": {"nn": "x"}, "final": "go"}, "no control has the key nn"),
+        (ORDER, {"final": "go"}, "values: Field required"),
+        (ORDER, None, "task.json: "),
+        (None, {"values": {"n": "x"}, "final": "go"}, "no such file"),
+    ],
+)
+def test_page_that_cannot_be_used_is_refused(
+    html: str | None, task: object, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("playwright")
+    if html is not None:
+        (tmp_path / "page.html").write_text(html)
+    (tmp_path / "task.json").write_text(json.dumps({"goal": "Order x.", "expectation": task}))
+    arguments = ["--page", tmp_path / "page.html", "--task", tmp_path / "task.json"]
+    code, line = refused(capsys, "eval", "--world", "browser", "--executor", "noop", *arguments)
+    assert (code, says in line) == (2, True), line
+
+
+@pytest.mark.browser
+def test_page_of_ones_own_is_evaluated_in_the_browser(tmp_path: Path) -> None:
+    pytest.importorskip("playwright")
+    (tmp_path / "page.html").write_text(ORDER)
+    expectation = {"values": {"n": "Ann"}, "final": "go"}
+    (tmp_path / "task.json").write_text(json.dumps({"goal": "Order for Ann.", "expectation": expectation}))
+    arguments = [
+        "eval",
+        "--world",
+        "browser",
+        "--executor",
+        "noop",
+        "--max-actions",
+        "2",
+        "--json",
+        str(tmp_path / "o"),
+    ]
+    arguments += ["--page", str(tmp_path / "page.html"), "--task", str(tmp_path / "task.json")]
+    assert main([*arguments, "--ledger", str(tmp_path / "ledger")]) == 0
+    figures = json.loads((tmp_path / "o").read_text())
+    assert (figures["n"], figures["errors"], figures["strict"]) == (1, 0, 0.0)
+    assert (figures["correct_fields"], figures["target_fields"]) == (0, 1)
+    (row,) = Ledger(tmp_path / "ledger").rows()
+    assert "textbox 'Name'" in row.final_page
+
+
 @pytest.mark.browser
 def test_missing_browser_says_what_to_do(
     task_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
