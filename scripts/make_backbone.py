@@ -31,7 +31,7 @@ from benchmark_forms import GENERATION
 ROOT = Path(__file__).resolve().parents[1]
 VOCABULARY = 1536
 LAYERS, WIDTH, HEADS, INNER, POSITIONS, ROPE = 4, 256, 8, 640, 2048, 100_000.0
-ROLES: tuple[tuple[Role, float], ...] = (("executor", 0.8), ("curriculum", 0.1), ("adversary", 0.1))
+ROLES: tuple[tuple[Role, float], ...] = (("executor", 0.7), ("curriculum", 0.2), ("adversary", 0.1))
 
 # --- tokenizer ---------------------------------------------------------------------------------------------------
 

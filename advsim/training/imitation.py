@@ -109,6 +109,10 @@ def _value(rng: Random) -> str:
     return "".join(rng.choices(_LETTERS, k=rng.randint(2, 5)))
 
 
+def _plain_value(rng: Random) -> str:
+    return rng.choice(_WORDS) if rng.random() < 0.5 else str(rng.randint(1, 99))
+
+
 def _field(rng: Random, label: str, value: str, others: Sequence[str]) -> Control:
     """A text box, drop-down or radio group in which `value` can be entered and is not there at first."""
     kind = rng.choices(("text", "select", "radio"), (0.7, 0.2, 0.1))[0]
@@ -122,12 +126,19 @@ def _field(rng: Random, label: str, value: str, others: Sequence[str]) -> Contro
     )
 
 
-def micro_task(rng: Random, topic: str = "") -> Task:
-    """One to three values stated in the goal or in a line of the page, on a page of few lines."""
+def micro_task(rng: Random, topic: str = "", plain: bool = False) -> Task:
+    """One to three values stated in the goal or in a line of the page, on a page of few lines.
+
+    Args:
+        rng: Decides everything.
+        topic: What its title says; drawn if empty.
+        plain: Only words and small numbers as values, and the protected fields always named.
+    """
     topic = topic or rng.choice(curriculum.TOPICS)
     count = rng.choice((1, 1, 2, 2, 3))
     labels = rng.sample(_LABELS, count)
-    values = [_value(rng) for _ in labels]
+    draw = _plain_value if plain else _value
+    values = [draw(rng) for _ in labels]
     fields = []
     for label, value in zip(labels, values, strict=True):
         others: list[str] = []
@@ -137,7 +148,7 @@ def micro_task(rng: Random, topic: str = "") -> Task:
                 others.append(other)
         fields.append(_field(rng, label, value, others))
     kept = [
-        Control(key=slug(x), label=x, kind="text", value=_value(rng), readonly=rng.random() < 0.3)
+        Control(key=slug(x), label=x, kind="text", value=draw(rng), readonly=rng.random() < 0.3)
         for x in rng.sample(_KEPT, 2)
     ]
     final = rng.choice((*words.SHORT_FINAL, *words.SHORT_COMMIT))
@@ -157,7 +168,9 @@ def micro_task(rng: Random, topic: str = "") -> Task:
         blocks = (Text(text=f"{rng.choice(('Values', 'Note', 'Request'))}: {listed.replace(' to ', ' ')}"),)
         goal = f"{rng.choice(('Set', 'Enter'))} {', '.join(labels)}{rng.choice(('', ' from the page'))}."
     end = rng.choice(("Press {}.", "Then press {}.")).format(final)
-    keep = rng.choice(("", " Keep {} and {}.", " Leave {} and {}.")).format(*(c.label for c in kept))
+    keep = rng.choice((" Leave {} and {}." if plain else "", " Keep {} and {}.", " Leave {} and {}.")).format(
+        *(c.label for c in kept)
+    )
     form = FormSpec(title=rng.choice(_TITLES.get(topic, (topic,))), blocks=blocks, controls=(*controls, *buttons))
     expectation = Expectation(
         values={c.key: v for c, v in zip(fields, values, strict=True)},
@@ -428,14 +441,37 @@ def _wrong(rng: Random, page: Page, right: Action) -> Action:
     )
 
 
+def _ordered(rng: Random, task: Task) -> FormSpec:
+    """The task's form with its controls in an order that a small model can keep count of.
+
+    Right fields as the goal or the page names them, protected ones, then the buttons in any order; sometimes the
+    protected fields come first.
+    """
+    form, expectation = task.form, task.expectation
+    assert form is not None
+    assert expectation is not None
+    said = task.goal + "\n" + "\n".join(b.text for b in form.blocks if isinstance(b, Text))
+
+    def place(control: Control) -> int:
+        at = said.find(control.label)
+        return at if at >= 0 else len(said)
+
+    right = sorted((c for c in form.fields if c.key in expectation.values), key=place)
+    kept = sorted((c for c in form.fields if c.key in expectation.protected), key=place)
+    other = [c for c in form.fields if c not in right and c not in kept]
+    buttons = [c for c in form.controls if not c.is_field]
+    rng.shuffle(buttons)
+    fields = [*kept, *right] if rng.random() < 0.3 else [*right, *kept]
+    return form.model_copy(update={"controls": (*fields, *other, *buttons)})
+
+
 def curriculum_example(rng: Random, source: Source) -> list[Message]:
     """A valid proposal on the topic asked for, the values stated or to be looked up on the page."""
     while True:
         topic = rng.choice(curriculum.TOPICS)
-        task = micro_task(rng, topic) if rng.random() < 0.3 else source.task(rng)
-        assert task.form is not None
+        task = micro_task(rng, topic, plain=True) if rng.random() < 0.4 else source.task(rng)
         assert task.expectation is not None
-        form = task.form.model_copy(update={"title": rng.choice(_TITLES[topic])})
+        form = _ordered(rng, task).model_copy(update={"title": rng.choice(_TITLES[topic])})
         try:
             text = curriculum.format_proposal(task.goal, form, task.expectation)
         except ValueError:
