@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from playwright.async_api import BrowserContext, CDPSession
 from playwright.async_api import Error as PlaywrightError
@@ -14,13 +17,20 @@ from playwright.async_api import Page as BrowserPage
 
 from advsim.page import Page
 from browser_eval import keys, tree
-from browser_eval.server import Served
+from browser_eval.html import RECEIVED
+from browser_eval.server import Served, form_fields
 
 _WORLD = "advsim"
 _RECORDER = (Path(__file__).parent / "static" / "recorder.js").read_text()
 # What tells that the document is about to be replaced, and what tells that it will not be.
 _LEAVING = ("Page.frameScheduledNavigation", "Page.frameRequestedNavigation", "Page.frameStartedNavigating")
 _STAYING = ("Page.navigatedWithinDocument", "Page.frameStoppedLoading")
+_HTML = [{"name": "Content-Type", "value": "text/html; charset=utf-8"}]
+# Runs in the page itself, before its scripts (mulberry32).
+_SEEDED = """(() => { let s = 1; Math.random = () => { s = (s + 0x6d2b79f5) | 0;
+  let t = Math.imul(s ^ (s >>> 15), 1 | s); t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+  return ((t ^ (t >>> 14)) >>> 0) / 4294967296; }; })();"""
+_log = logging.getLogger(__name__)
 
 Message = list[Any]
 """What the recorder tells: `["edit", key]`, `["activate", key, values]` or `["submit", "", values]`."""
@@ -45,6 +55,8 @@ class Tab:
         self._frame = ""
         self._context: int | None = None
         self._leaving = False
+        self._reason = ""  # of the latest navigation
+        self._scripted = False
         self._loaded = asyncio.Event()
         self._bids: dict[int, int] = {}
         self._next_bid = 1
@@ -98,6 +110,7 @@ class Tab:
     def _on_leaving(self, event: dict[str, Any]) -> None:
         if event.get("frameId") != self._frame or str(event.get("url", "")).startswith("javascript:"):
             return
+        self._reason = str(event.get("reason", self._reason))
         if event.get("navigationType", "differentDocument") not in ("sameDocument", "historySameDocument"):
             self._leaving = True
             self._loaded.clear()
@@ -131,8 +144,41 @@ class Tab:
         self._next_bid = 1
         self.messages.clear()
 
-    async def prepare_for(self, served: Served | None) -> None:
-        """Before a page that was not made here: let its forms be sent nowhere but to the record of `served`."""
+    async def guard(self, served: Served, origin: str) -> None:
+        """Prepare the tab for a page that was not made here, once and for all.
+
+        Its random numbers become the same in each episode, so that a fork can be replayed. Its forms may name any
+        address: what they send anywhere but to `origin` is received here. Its links lead nowhere but to `origin`.
+        """
+        self._scripted = True
+        await self.cdp.send("Page.addScriptToEvaluateOnNewDocument", {"source": _SEEDED})
+        self.cdp.on("Fetch.requestPaused", lambda e: asyncio.ensure_future(self._intercept(e, served, origin)))
+        await self.cdp.send("Fetch.enable", {"patterns": [{"urlPattern": "*", "resourceType": "Document"}]})
+
+    async def _intercept(self, event: dict[str, Any], served: Served, origin: str) -> None:
+        request, ident = event["request"], {"requestId": event["requestId"]}
+        form = self._reason.startswith("formSubmission") and event.get("frameId") == self._frame
+        own = request["url"].startswith(f"{origin}/")
+        try:
+            if own and not (form and request["method"] == "GET"):
+                await self.cdp.send("Fetch.continueRequest", ident)
+            elif form:
+                await self._receive(request, served)
+                answer = {"responseCode": 200, "responseHeaders": _HTML, "body": b64encode(RECEIVED.encode()).decode()}
+                await self.cdp.send("Fetch.fulfillRequest", ident | answer)
+            else:
+                await self.cdp.send("Fetch.fulfillRequest", ident | {"responseCode": 204})
+        except PlaywrightError as error:
+            _log.debug("request gone before it was answered: %s", error)
+
+    async def _receive(self, request: dict[str, Any], served: Served) -> None:
+        if request["method"] == "GET":
+            served.receive(parse_qsl(urlsplit(request["url"]).query, keep_blank_values=True))
+            return
+        kind = next((v for k, v in request["headers"].items() if k.lower() == "content-type"), "")
+        parts = request.get("postDataEntries", [])
+        body = b"".join(b64decode(part["bytes"]) for part in parts if "bytes" in part)
+        served.receive(form_fields(kind, body))
 
     async def call(self, function: str, *arguments: Any) -> Any:
         """Call a function of the recorder's world with plain values. Raises Gone when the document is replaced."""
@@ -205,7 +251,19 @@ class Tab:
             for backend, answer in zip(asked, described, strict=True)
             if "readonly" in answer["node"].get("attributes", [])[::2]
         )
-        return tree.build(nodes, self._bid, readonly)
+        clickable = await self._clickable() if self._scripted else frozenset()
+        return tree.build(nodes, self._bid, readonly, clickable)
+
+    async def _clickable(self) -> frozenset[int]:
+        """Elements that listen to clicks: on a page without semantics nothing else tells that they are controls."""
+        snapshot = await self.cdp.send("DOMSnapshot.captureSnapshot", {"computedStyles": []})
+        nodes = snapshot["documents"][0]["nodes"]
+        names = snapshot["strings"]
+        return frozenset(
+            nodes["backendNodeId"][i]
+            for i in nodes.get("isClickable", {}).get("index", ())
+            if names[nodes["nodeName"][i]] not in ("HTML", "BODY")  # they listen for all the others
+        )
 
     def _bid(self, backend: int) -> int:
         bid = self._bids.get(backend)

@@ -34,6 +34,8 @@ _INLINE = frozenset(
     "none StaticText strong emphasis code mark subscript superscript time insertion deletion "
     "Abbr LineBreak InlineTextBox LayoutTableCell".split()
 )
+# Wrappers that are printed only when they listen to clicks.
+_LIFTED = frozenset("generic paragraph listitem cell gridcell strong emphasis LabelText".split())
 _SILENT = frozenset({"InlineTextBox", "LineBreak", "ListMarker", "MathMLMath"})
 _ROWS = frozenset({"row"})
 _CELLS = frozenset({"cell", "gridcell", "columnheader", "rowheader"})
@@ -72,7 +74,12 @@ def readonly_candidates(nodes: Sequence[AXNode]) -> list[int]:
     return found
 
 
-def build(nodes: Sequence[AXNode], bid_of: Callable[[int], int], readonly: frozenset[int] = frozenset()) -> Page:
+def build(
+    nodes: Sequence[AXNode],
+    bid_of: Callable[[int], int],
+    readonly: frozenset[int] = frozenset(),
+    clickable: frozenset[int] = frozenset(),
+) -> Page:
     """Make the page.
 
     Args:
@@ -80,18 +87,20 @@ def build(nodes: Sequence[AXNode], bid_of: Callable[[int], int], readonly: froze
         bid_of: The bid of an element by its backend node id; asked in document order, so that the
             caller can number what it has not seen before.
         readonly: Backend ids known to be read-only fields (`readonly_candidates`).
+        clickable: Backend ids of elements that listen to clicks; those that are no controls are printed too.
 
     Returns:
         The page as `docs/semantics.md` describes it.
     """
-    return _Builder(nodes, readonly).page(bid_of)
+    return _Builder(nodes, readonly, clickable).page(bid_of)
 
 
 class _Builder:
-    def __init__(self, nodes: Sequence[AXNode], readonly: frozenset[int]) -> None:
+    def __init__(self, nodes: Sequence[AXNode], readonly: frozenset[int], clickable: frozenset[int]) -> None:
         self.by_id = {str(n["nodeId"]): n for n in nodes}
         self.root = nodes[0]
         self.readonly = readonly
+        self.clickable = clickable
         self.labels = set(_labelling(nodes))
 
     def page(self, bid_of: Callable[[int], int]) -> Page:
@@ -123,6 +132,8 @@ class _Builder:
         role = _role(node)
         if node.get("ignored"):
             return self.below(node)
+        if role in _LIFTED and _backend(node) in self.clickable:
+            return [self.clickable_line(node)]
         if role in _SILENT:
             return []
         if role == "StaticText":
@@ -156,6 +167,16 @@ class _Builder:
         elif role in _CELLS or role in _ROWS or role in ("listitem", "generic", "none", "paragraph"):
             return below
         return [self.line(node, below)]
+
+    def clickable_line(self, node: AXNode) -> _Line:
+        """Something without a role that listens to clicks: its text is its name if it holds nothing else."""
+        below = self.below(node)
+        if all(line.is_text for line in below):
+            name, below = " ".join(line.name for line in below), []
+        else:
+            name = ""
+        props: Props = (*self.props(node), ("clickable", None))
+        return _Line("generic", fold(_text(node, "name")) or name, props, _backend(node), below)
 
     def below(self, node: AXNode) -> list[_Line]:
         found: list[_Line] = []

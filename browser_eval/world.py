@@ -177,7 +177,8 @@ class BrowserWorld:
             site = self._site or Site()
             self._served = server.publish(lambda _: html, root=site.root, path=site.path, policy="")
         self._record = Record(task, self._served)
-        await self._tab.prepare_for(self._served if fresh else None)
+        if fresh:
+            await self._tab.guard(self._served, server.origin)
         await self._tab.navigate(self._served.url)
         await self._tab.settle(scripted=fresh)
         self._page = await self._tab.observe()
