@@ -128,11 +128,12 @@ def main() -> None:
     everything = Tally()
     for family, tally in measured.items():
         everything.merge(tally)
-        worst = max((s for s in tally.chance if tally.chance[s] >= 30), key=tally.ratio)
+        worst = max((s for s in tally.chance if tally.chance[s] >= 30), key=tally.ratio, default="")
+        shown = f"{worst} {tally.ratio(worst):.2f}" if worst else ""
         rows, options = len(tally.rows), len(tally.options)
         print(
             f"{family:18}{rows:9}{p_value(tally.rows) if rows else 1:7.3f}"
-            f"{options:9}{p_value(tally.options) if options else 1:7.3f}  {worst} {tally.ratio(worst):.2f}"
+            f"{options:9}{p_value(tally.options) if options else 1:7.3f}  {shown}"
         )
     print(f"\n{'shortcut, all families':28}{'hits':>8}{'by chance':>11}{'ratio':>7}")
     for name in everything.chance:

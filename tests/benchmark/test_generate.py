@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -172,3 +173,11 @@ def test_protected_fields_and_forbidden_buttons_are_anywhere():
 def test_protected_fields_are_read_only_sometimes():
     flags = Counter(t.form.control(k).readonly for t in ALL for k in t.expectation.protected)
     assert 0.2 < flags[True] / flags.total() < 0.4
+
+
+def test_docs_list_every_family_and_setting():
+    text = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text()
+    for name in (*families(), *SETTINGS):
+        assert f"`{name}`" in text
+    for info in families().values():
+        assert info.summary in text
