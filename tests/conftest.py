@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import advsim.llm  # noqa: F401  # sets how torch's threads wait, before any test loads torch
+
 CHAT_TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
