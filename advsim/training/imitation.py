@@ -113,9 +113,9 @@ def _plain_value(rng: Random) -> str:
     return rng.choice(_WORDS) if rng.random() < 0.5 else str(rng.randint(1, 99))
 
 
-def _field(rng: Random, label: str, value: str, others: Sequence[str]) -> Control:
-    """A text box, drop-down or radio group in which `value` can be entered and is not there at first."""
-    kind = rng.choices(("text", "select", "radio"), (0.7, 0.2, 0.1))[0]
+def _field(rng: Random, label: str, value: str, others: Sequence[str], weights: Sequence[float]) -> Control:
+    """A text box, drop-down or radio group (by weight) in which `value` can be entered and is not there at first."""
+    kind = rng.choices(("text", "select", "radio"), weights)[0]
     if kind == "text":
         return Control(key=slug(label), label=label, kind="text", value=rng.choice(("", others[0])))
     options = [value, *dict.fromkeys(o for o in others if o != value)]
@@ -132,10 +132,10 @@ def micro_task(rng: Random, topic: str = "", plain: bool = False) -> Task:
     Args:
         rng: Decides everything.
         topic: What its title says; drawn if empty.
-        plain: Only words and small numbers as values, and the protected fields always named.
+        plain: Two values at most, only words and small numbers, and the protected fields always named.
     """
     topic = topic or rng.choice(curriculum.TOPICS)
-    count = rng.choice((1, 1, 2, 2, 3))
+    count = rng.choice((1, 1, 2) if plain else (1, 1, 2, 2, 3))
     labels = rng.sample(_LABELS, count)
     draw = _plain_value if plain else _value
     values = [draw(rng) for _ in labels]
@@ -146,7 +146,7 @@ def micro_task(rng: Random, topic: str = "", plain: bool = False) -> Task:
             other = rng.choice(_WORDS) if not value[0].isdigit() else str(rng.randint(1, 999))
             if other != value and other not in others:
                 others.append(other)
-        fields.append(_field(rng, label, value, others))
+        fields.append(_field(rng, label, value, others, (0.8, 0.2, 0.0) if plain else (0.7, 0.2, 0.1)))
     kept = [
         Control(key=slug(x), label=x, kind="text", value=draw(rng), readonly=rng.random() < 0.3)
         for x in rng.sample(_KEPT, 2)
@@ -469,7 +469,7 @@ def curriculum_example(rng: Random, source: Source) -> list[Message]:
     """A valid proposal on the topic asked for, the values stated or to be looked up on the page."""
     while True:
         topic = rng.choice(curriculum.TOPICS)
-        task = micro_task(rng, topic, plain=True) if rng.random() < 0.4 else source.task(rng)
+        task = micro_task(rng, topic, plain=True) if rng.random() < 0.6 else source.task(rng)
         assert task.expectation is not None
         form = _ordered(rng, task).model_copy(update={"title": rng.choice(_TITLES[topic])})
         try:
