@@ -39,7 +39,8 @@ pre { font: 12.5px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow
 code { font: 12.5px ui-monospace, monospace; overflow-wrap: anywhere; }
 details { margin: .25rem 0; } summary { cursor: pointer; }
 mark { background: #ffe2c4; } .good { color: #23683f; } .bad { color: #a3301c; } .error { color: #7a4a00; }
-article { border-top: 1px solid #dde2e7; padding: .6rem 0; } .note { color: #55606b; }
+article { border-top: 1px solid #dde2e7; padding: .4rem 0; }
+article details details { margin-left: 1rem; } .note { color: #55606b; }
 """
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'"
@@ -142,12 +143,14 @@ def _learning(rounds: Sequence[tables.Round]) -> str:
 
     rewards = [
         line("executor's mean reward", [r.executor_reward for r in rounds]),
-        line("proposer's mean reward", [r.proposer_reward for r in rounds]),
+        line("curriculum's mean reward", [r.curriculum_reward for r in rounds]),
+        line("adversary's mean reward", [r.adversary_reward for r in rounds]),
     ]
     shares = [
-        line("median solve rate p̂ of the assessed tasks", [r.p_hat_median for r in rounds]),
+        line("median solve rate p̂ of the round's tasks", [r.p_hat_median for r in rounds]),
         line("share of update groups without variance", [r.zero_variance for r in rounds]),
-        line("share of proposals that parse", [r.valid for r in rounds]),
+        line("share of the curriculum's proposals that parse", [r.tasks_valid for r in rounds]),
+        line("share of the adversary's proposals that parse", [r.attacks_valid for r in rounds]),
     ]
     return (
         '<h2>Learning, round by round</h2><div class="charts">'
@@ -189,10 +192,9 @@ def _sample(row: Row) -> str:
         summary = f"<summary>{number}. {act}{problem}{wrong}</summary>"
         steps.append(f"<details>{summary}{_tree(step.page, row)}</details>{notice}")
     steps.append(f"<details><summary>last page</summary>{_tree(row.final_page, row)}</details>")
-    return (
-        f"<article><strong>{_text(row.policy)} · {_text(row.world)} · {_text(row.attacker)}</strong> "
-        f'<span class="{kind}">{verdict}</span><dl>{items}</dl>{"".join(steps)}</article>'
-    )
+    who = f"<strong>{_text(row.policy)} · {_text(row.world)} · {_text(row.attacker)}</strong>"
+    head = f'<summary>{who} <span class="{kind}">{verdict}</span> {_text(row.goal)}</summary>'
+    return f"<article><details>{head}<dl>{items}</dl>{''.join(steps)}</details></article>"
 
 
 def _tree(text: str, row: Row) -> str:

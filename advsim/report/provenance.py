@@ -12,7 +12,8 @@ from advsim.row import SCHEMA_VERSION
 def provenance(rows: Sequence[Row]) -> dict[str, str]:
     """What the header of a report says, in order; empty facts are left out."""
     errors = sum(row.error is not None for row in rows)
-    tasks = {(row.split, row.generation, row.task_hash) for row in rows}
+    played = [row for row in rows if row.role == "executor"]  # a proposal is no episode in a world
+    tasks = {(row.split, row.generation, row.task_hash) for row in played}
     splits = [
         f"{len({t for t in tasks if t[:2] == (split, generation)})} of {split or 'unnamed'} (generation {generation})"
         for split, generation in sorted({t[:2] for t in tasks})
@@ -24,7 +25,7 @@ def provenance(rows: Sequence[Row]) -> dict[str, str]:
         "configuration": _listed(row.config_hash for row in rows),
         "training seeds": _listed(str(row.train_seed) for row in rows if row.stage != "eval" or row.run),
         "rollout seeds": _listed(str(row.seed) for row in rows if row.phase == "eval"),
-        "worlds": _listed(f"{row.world} {row.world_version}" for row in rows),
+        "worlds": _listed(f"{row.world} {row.world_version}" for row in played),
         "verifiers": _listed(f"{v.verifier} {v.version}" for row in rows for v in row.verdicts),
         "policies": _listed(f"{row.policy} {row.checkpoint[:12]}" for row in rows if row.phase == "eval"),
         "attackers": _listed(

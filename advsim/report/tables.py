@@ -190,21 +190,22 @@ class Round:
 
     Attributes:
         stage, round: Where in the run.
-        proposals, valid: Curriculum proposals (stage 2: adversary proposals) and the share that parsed.
+        tasks_valid, attacks_valid: Share of the curriculum's and of the adversary's proposals that parsed.
         p_hat_median: Median solve rate over the round's proposed tasks (without such, over the assessed ones).
         zero_variance: Share of the executor's update groups whose rewards are all equal, so that nothing is learned.
-        executor_reward, proposer_reward: Mean rewards of the updates.
+        executor_reward, curriculum_reward, adversary_reward: Mean rewards of the updates.
         errors: Rollouts that failed on infrastructure.
     """
 
     stage: str
     round: int
-    proposals: int
-    valid: float | None
+    tasks_valid: float | None
+    attacks_valid: float | None
     p_hat_median: float | None
     zero_variance: float | None
     executor_reward: float | None
-    proposer_reward: float | None
+    curriculum_reward: float | None
+    adversary_reward: float | None
     errors: int
 
 
@@ -219,7 +220,6 @@ def rounds(rollouts: Sequence[Rollout]) -> list[Round]:
 
 def _round(stage: str, number: int, rollouts: Sequence[Rollout]) -> Round:
     proposers = [r for r in rollouts if r.role != "executor"]
-    proposals = [r for r in proposers if r.phase == "propose"]
     updates = [r for r in rollouts if r.role == "executor" and r.phase == "update" and r.reward is not None]
     groups: dict[tuple[int, str], set[float]] = {}
     for r in updates:
@@ -229,12 +229,13 @@ def _round(stage: str, number: int, rollouts: Sequence[Rollout]) -> Round:
     return Round(
         stage=stage,
         round=number,
-        proposals=len(proposals),
-        valid=_mean([float(r.valid) for r in proposals if r.valid is not None]),
+        tasks_valid=_mean([float(r.valid) for r in rollouts if r.role == "curriculum" and r.valid is not None]),
+        attacks_valid=_mean([float(r.valid) for r in rollouts if r.role == "adversary" and r.valid is not None]),
         p_hat_median=float(np.median(rates)) if rates else None,
         zero_variance=_mean([float(len(rewards) == 1) for rewards in groups.values()]),
         executor_reward=_mean([r.reward or 0.0 for r in updates]),
-        proposer_reward=_mean([r.reward for r in proposers if r.reward is not None]),
+        curriculum_reward=_mean([r.reward for r in rollouts if r.role == "curriculum" and r.reward is not None]),
+        adversary_reward=_mean([r.reward for r in rollouts if r.role == "adversary" and r.reward is not None]),
         errors=sum(r.error is not None for r in rollouts),
     )
 

@@ -87,8 +87,8 @@ def test_rounds() -> None:
     def update(group: str, reward: float | None) -> Row:
         return row(group, None, stage="stage1", round=1, phase="update", group=group, reward=reward)
 
-    def propose(valid: bool, reward: float) -> Row:
-        return row("p", None, stage="stage1", round=1, phase="propose", role="curriculum", valid=valid, reward=reward)
+    def propose(valid: bool, reward: float, role: str = "curriculum") -> Row:
+        return row("p", None, stage="stage1", round=1, phase="propose", role=role, valid=valid, reward=reward)
 
     rows = [
         *[assess("a", good) for good in (True, True, False, False)],  # 0.5
@@ -97,19 +97,21 @@ def test_rounds() -> None:
         *[update("g1", reward) for reward in (1.0, 1.0, None)],  # no variance
         *[update("g2", reward) for reward in (1.0, -1.0)],
         *[propose(valid, reward) for valid, reward in ((True, 0.8), (True, 0.2), (False, -1.0))],
+        *[propose(valid, reward, "adversary") for valid, reward in ((True, 0.5), (False, 0.0))],
         assess("a", True, number=2),
         row("x", True),
     ]
     first, second = rounds(observe(rows))
-    assert (first.stage, first.round, first.proposals) == ("stage1", 1, 3)
+    assert (first.stage, first.round) == ("stage1", 1)
     assert first.p_hat_median == 0.5
     assert first.zero_variance == 0.5
-    assert first.valid == pytest.approx(2 / 3)
+    assert first.tasks_valid == pytest.approx(2 / 3)
+    assert (first.attacks_valid, first.adversary_reward) == (0.5, 0.25)
     assert first.executor_reward == pytest.approx((1 + 1 + 1 - 1) / 4)
-    assert first.proposer_reward == pytest.approx(0.0)
+    assert first.curriculum_reward == pytest.approx(0.0)
     told = [replace(propose(True, 0.5), p_hat=p_hat) for p_hat in (0.2, 0.4, None)]
     assert rounds(observe([*rows, *told]))[0].p_hat_median == pytest.approx(0.3)  # what proposals say comes first
-    assert (second.round, second.p_hat_median, second.zero_variance, second.proposals) == (2, 1.0, None, 0)
+    assert (second.round, second.p_hat_median, second.zero_variance, second.tasks_valid) == (2, 1.0, None, None)
 
 
 def test_ledger_on_disk_gives_the_same_table(tmp_path: Path) -> None:
