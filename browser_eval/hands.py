@@ -152,8 +152,18 @@ async def _type(tab: Tab, page: Page, action: Action) -> str | None:
 
 async def _key(tab: Tab, page: Page, key: str) -> None:
     node = focused(page)
+    if key in ("Tab", "Shift+Tab"):
+        await _tab(tab, key)
+        return
     opens = node is not None and key in ("Enter", "Space", " ") and _is_dropdown(page, node)
     await tab.press(key, *(["Escape"] if opens else []))
+
+
+async def _tab(tab: Tab, key: str) -> None:
+    """Tab goes round: past the last stop the focus leaves the page, and a window's own controls may give it back."""
+    await tab.press(key)
+    if not await tab.call("() => advsim.hasFocus()"):
+        await tab.press(key)
 
 
 async def _press_on(tab: Tab, node: Node, what: str) -> str | None:

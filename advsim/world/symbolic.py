@@ -476,10 +476,12 @@ class SymbolicWorld:
             # A click that took the focus away leaves the start before whatever follows it.
             after = here if self._focus is not None else (position, _DATE_STOPS)
             target = next((s for s in stops if s[0] > after), None)
-        if target is None:
+        if target is None:  # past the last stop comes the first
             self._set_focus(None)
             self._nav = 0
-            return
+            if not (stops := self._stops()):
+                return
+            target = stops[-1 if backwards else 0]
         (_, inner), part = target
         self._set_focus(part)
         self._part = inner

@@ -237,5 +237,7 @@
       setTimeout(look, 20);
     });
 
-  globalThis.advsim = { values, notice, spot, flush, rest };
+  const hasFocus = () => document.activeElement !== null && document.activeElement !== document.body;
+
+  globalThis.advsim = { hasFocus, values, notice, spot, flush, rest };
 })();
