@@ -60,8 +60,8 @@ async def _fill(tab: Tab, page: Page, action: Action) -> str | None:
     error = await _press_on(tab, node, "fill")
     if error is not None:
         return error
-    if node.role == "Date":
-        await tab.press(*_date_keys(text))
+    if node.role in _IN_PARTS:
+        await tab.press(*_IN_PARTS[node.role](text))
     else:
         await tab.press("Control+a")
         if text:
@@ -83,6 +83,25 @@ def _date_keys(text: str) -> list[str]:
         return ["Backspace", "ArrowRight", "Backspace", "ArrowRight", "Backspace", "ArrowLeft", "ArrowLeft"]
     year, month, day = text.split("-")
     return ["Backspace", *month, "Backspace", *day, "Backspace", *year, "ArrowLeft", "ArrowLeft"]
+
+
+def _time_keys(text: str) -> list[str]:
+    """Keys for a time of the day or nothing: hours of twelve, minutes, and A or P."""
+    if not text:
+        return ["Backspace", "ArrowRight", "Backspace", "ArrowRight", "Backspace", "ArrowLeft", "ArrowLeft"]
+    hour, minute = int(text[:2]), text[3:]
+    return [
+        "Backspace",
+        *f"{hour % 12 or 12:02}",
+        "Backspace",
+        *minute,
+        "p" if hour >= 12 else "a",
+        "ArrowLeft",
+        "ArrowLeft",
+    ]
+
+
+_IN_PARTS: dict[str, Callable[[str], list[str]]] = {"Date": _date_keys, "InputTime": _time_keys}
 
 
 async def _select_option(tab: Tab, page: Page, action: Action) -> str | None:
@@ -170,7 +189,7 @@ async def _press_on(tab: Tab, node: Node, what: str) -> str | None:
     """Click on an element, or say why that is not possible."""
     assert node.bid is not None
     try:
-        spot = await tab.call_on(tab.backend(node.bid), _SPOT, node.role == "Date")
+        spot = await tab.call_on(tab.backend(node.bid), _SPOT, node.role in _IN_PARTS)
     except PlaywrightError as error:
         if "No node" in str(error) or "does not belong" in str(error):
             return f"{what}: [{node.bid}] {node.role} {node.name!r} is no longer on the page"
@@ -189,7 +208,7 @@ def _node(page: Page, action: Action) -> Node:
 
 
 def _is_text(node: Node) -> bool:
-    return node.role in TEXT_ROLES and node.role != "Date"
+    return node.role in TEXT_ROLES and node.role not in _IN_PARTS
 
 
 def _is_dropdown(page: Page, node: Node) -> bool:

@@ -122,14 +122,21 @@ class BrowserPool:
                 if self._alive(tab) and not tab.crashed and not tab.page.is_closed():
                     return tab
         browser = await self._running()
+        context = None
         try:
             async with asyncio.timeout(self._step_s):
-                context = await browser.new_context(viewport={"width": 1280, "height": 1024}, locale="en-US")
+                context = await browser.new_context(
+                    viewport={"width": 1280, "height": 1024}, locale="en-US", accept_downloads=False
+                )
                 tab = await Tab.open(context)
-        except PlaywrightError as error:
-            raise WorldError(f"no tab: {str(error).strip().splitlines()[0]}") from error
-        except TimeoutError:
-            raise WorldError(f"no tab within {self._step_s:g} s") from None
+        except BaseException as error:
+            if context is not None:
+                self._dismiss(context)
+            if isinstance(error, PlaywrightError):
+                raise WorldError(f"no tab: {str(error).strip().splitlines()[0]}") from error
+            if isinstance(error, TimeoutError):
+                raise WorldError(f"no tab within {self._step_s:g} s") from None
+            raise
         if fresh:
             self._fresh.add(tab)
         return tab

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from playwright.async_api import BrowserContext, CDPSession
+from playwright.async_api import BrowserContext, CDPSession, Dialog
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page as BrowserPage
 
@@ -44,6 +45,17 @@ class Gone(PageError):
     """The document was replaced while it was being asked something."""
 
 
+async def _close(page: BrowserPage) -> None:
+    with contextlib.suppress(PlaywrightError):
+        await page.close()
+
+
+async def _answer(dialog: Dialog) -> None:
+    """A box that a script opens stops the page until it is answered: OK, but nothing to a question for text."""
+    with contextlib.suppress(PlaywrightError):
+        await (dialog.dismiss() if dialog.type == "prompt" else dialog.accept())
+
+
 class Tab:
     """A page under remote control. Its methods raise Playwright's errors; `world` puts deadlines around them."""
 
@@ -52,6 +64,7 @@ class Tab:
         self.cdp = cdp
         self.messages: list[Message] = []
         self.crashed = False
+        self.on_crash: Callable[[], None] = lambda: None
         self._frame = ""
         self._context: int | None = None
         self._leaving = False
@@ -65,6 +78,7 @@ class Tab:
     async def open(cls, context: BrowserContext) -> Tab:
         """Open a tab in a context and prepare it."""
         page = await context.new_page()
+        context.on("page", lambda other: asyncio.ensure_future(_close(other)))  # a task stays in one tab
         tab = cls(page, await context.new_cdp_session(page))
         await tab._prepare()
         return tab
@@ -81,7 +95,7 @@ class Tab:
         for name in _STAYING:
             cdp.on(name, self._on_staying)
         self.page.on("crash", lambda _: self._on_crash())
-        self.page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.dismiss()))
+        self.page.on("dialog", lambda dialog: asyncio.ensure_future(_answer(dialog)))
         answers = await asyncio.gather(
             self.cdp.send("Page.getFrameTree"),
             self.cdp.send("Page.enable"),
@@ -129,7 +143,7 @@ class Tab:
 
     def _on_crash(self) -> None:
         self.crashed = True
-        self._loaded.set()
+        self.on_crash()
 
     # --- the page ---------------------------------------------------------------------------------------------
 
@@ -236,8 +250,6 @@ class Tab:
             if not self._leaving:
                 return
             await self._loaded.wait()
-            if self.crashed:
-                return
 
     async def observe(self) -> Page:
         """The page as it is, by Chromium's accessibility tree."""

@@ -225,26 +225,27 @@ class BrowserWorld:
                 await self._let_go(healthy=False)
                 raise WorldError(f"{what}: the episode passed its deadline of {self._episode_s:g} s")
         try:
-            async with asyncio.timeout(limit):
-                result = await work()
-                if self._tab is not None and self._tab.crashed:
-                    raise WorldError(f"{what}: the page crashed")
-                return result
-        except TimeoutError:
+            async with asyncio.timeout(limit) as deadline:
+                if self._tab is not None:  # a crashed page never answers: do not wait for it
+                    self._tab.on_crash = lambda: deadline.reschedule(loop.time())
+                return await work()
+        except TimeoutError:  # raised by the deadline
+            crashed = self._tab is not None and self._tab.crashed
             await self._let_go(healthy=False)
-            raise WorldError(f"{what}: no answer within {limit:.3g} s") from None
+            reason = "the page crashed" if crashed else f"no answer within {limit:.3g} s"
+            raise WorldError(f"{what}: {reason}") from None
         except PlaywrightError as error:
             await self._let_go(healthy=False)
             raise WorldError(f"{what}: {str(error).strip().splitlines()[0]}") from error
         except PageError as error:
             await self._let_go(healthy=False)
             raise WorldError(f"{what}: {error}") from error
-        except WorldError:
-            await self._let_go(healthy=False)
-            raise
         except asyncio.CancelledError:
             await self._let_go(healthy=False)
             raise
+        finally:
+            if self._tab is not None:
+                self._tab.on_crash = lambda: None
 
     async def _let_go(self, *, healthy: bool) -> None:
         tab, self._tab = self._tab, None

@@ -15,12 +15,14 @@ from advsim.page import Node, Page
 _NO_LAYOUT = frozenset({"mouse_move", "mouse_click", "mouse_down", "mouse_up"})
 _OUTSIDE = frozenset({"goto", "go_back", "go_forward", "tab_new", "tab_close", "tab_focus"})
 _ON_ELEMENT = frozenset({"click", "fill", "select_option", "hover"})
-TEXT_ROLES = frozenset({"textbox", "searchbox", "spinbutton", "Date"})
+TEXT_ROLES = frozenset({"textbox", "searchbox", "spinbutton", "Date", "InputTime"})
+_IN_PARTS = {"Date": "YYYY-MM-DD", "InputTime": "HH:MM"}
 KEYS = frozenset(
     {"Tab", "Shift+Tab", "Enter", "Space", "Escape", "Backspace", "Delete", "Home", "End", "Control+a"}
     | {"ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"}
 )
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?\Z")
+_TIME = re.compile("(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _EDITING = frozenset({"Backspace", "Delete"})
 _BY_CHARACTER = _EDITING | {"ArrowLeft", "ArrowRight"}
 # What no keyboard types and no field keeps as it is.
@@ -117,6 +119,8 @@ def _fill(node: Node, what: str, text: str) -> str | None:
         return f"fill: {what} takes a number of at most 15 characters, like 12 or 12.50"
     if node.role == "Date" and text and not _is_date(text):
         return f"fill: {what} takes a date written YYYY-MM-DD"
+    if node.role == "InputTime" and text and not _TIME.fullmatch(text):
+        return f"fill: {what} takes a time written HH:MM"
     if node.role == "textbox" and node.get("multiline") != "True" and ("\n" in text or "\r" in text):
         return f"fill: {what} takes one line"
     if _UNTYPABLE.search(text):
@@ -155,8 +159,8 @@ def _press(page: Page, key: str) -> str | None:
     if node is None:
         return None
     what = f"[{node.bid}] {node.role} {node.name!r}"
-    if node.role == "Date":
-        return f"keyboard_press: {what} takes no single keys; use fill with YYYY-MM-DD"
+    if node.role in _IN_PARTS:
+        return f"keyboard_press: {what} takes no single keys; use fill with {_IN_PARTS[node.role]}"
     if node.role == "spinbutton":
         if key in ("ArrowUp", "ArrowDown"):
             return f"keyboard_press: {what} is not stepped; use fill"
@@ -178,8 +182,8 @@ def _type(page: Page, text: str) -> str | None:
     if node is None:
         return None
     what = f"[{node.bid}] {node.role} {node.name!r}"
-    if node.role == "Date":
-        return f"keyboard_type: {what} takes no single keys; use fill with YYYY-MM-DD"
+    if node.role in _IN_PARTS:
+        return f"keyboard_type: {what} takes no single keys; use fill with {_IN_PARTS[node.role]}"
     if ("\n" in text or "\r" in text) and node.get("multiline") != "True":
         return f"keyboard_type: {what} takes no line break; use keyboard_press('Enter')"
     return _characters("keyboard_type", node, text)
