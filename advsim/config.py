@@ -322,7 +322,9 @@ def _difference(old: Any, new: Any, path: str) -> list[str]:
         for key in [*old, *(key for key in new if key not in old)]:
             found += _difference(old.get(key), new.get(key), f"{path}.{key}" if path else key)
         return found
-    return [f"{path}: {old!r} -> {new!r}"]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [line for i, pair in enumerate(zip(old, new, strict=True)) for line in _difference(*pair, f"{path}.{i}")]
+    return [f"{path}: {_short(old)} -> {_short(new)}"]
 
 
 def load(path: str | Path) -> RunConfig:

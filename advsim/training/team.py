@@ -10,7 +10,7 @@ from typing import Literal
 
 import torch
 
-from advsim.config import ROLES, Role, RunConfig
+from advsim.config import ROLES, ConfigError, Role, RunConfig
 from advsim.llm import backbone as weights
 from advsim.llm.chat import ChatFormat
 from advsim.llm.local import LocalEngine
@@ -36,6 +36,12 @@ class Team:
         if config.engine.threads:
             torch.set_num_threads(config.engine.threads)
         model, self._tokenizer = weights.load(config.backbone)
+        positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+        if positions is not None and config.episode.max_tokens > positions:
+            raise ConfigError(
+                f"episode.max_tokens: expected at most {positions} (the backbone's positions), "
+                f"got {config.episode.max_tokens}"
+            )
         self.backbone = hash_weights(config)
         self.chat = ChatFormat(self._tokenizer)
         self.engine = LocalEngine(

@@ -1,0 +1,98 @@
+"""A run's folder: done once, whole or not at all, by one process, with one configuration."""
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+
+from advsim.config import RunConfig, parse
+from advsim.training import steps
+from advsim.training.steps import RunError, open_run, read_json, write_json
+
+CONFIG = RunConfig()
+
+
+def write(value, log=None):
+    async def work(folder):
+        if log is not None:
+            log.append(value)
+        write_json(folder / "value.json", value)
+
+    return work
+
+
+def test_a_step_is_done_once(tmp_path):
+    log = []
+    for value in (1, 2):
+        with open_run(tmp_path, CONFIG, "w") as run:
+            folder = asyncio.run(run.step("first", write(value, log)))
+            assert read_json(folder / "value.json") == 1
+            assert run.done("first")
+    assert log == [1]
+
+
+def test_a_step_that_fails_leaves_nothing_and_is_done_again(tmp_path):
+    async def broken(folder):
+        write_json(folder / "half.json", 1)
+        raise OSError("no space left")
+
+    with open_run(tmp_path, CONFIG, "w") as run:
+        with pytest.raises(OSError, match="no space"):
+            asyncio.run(run.step("first", broken))
+        assert not run.done("first")
+    with open_run(tmp_path, CONFIG, "w") as run:
+        assert not list((tmp_path / "steps").iterdir())
+        folder = asyncio.run(run.step("first", write(3)))
+    assert [file.name for file in folder.iterdir()] == ["value.json"]
+
+
+def test_another_configuration_is_refused_with_the_difference(tmp_path):
+    with open_run(tmp_path, CONFIG, "w"):
+        pass
+    other = parse({"seed": 4, "stage1": {"rounds": 1}, "evaluation": [{"limit": 5}, {"world": "browser"}]})
+    with pytest.raises(RunError) as caught, open_run(tmp_path, other, "w"):
+        pass
+    assert "seed: 0 -> 4; stage1.rounds: 3 -> 1; evaluation.0.limit: 0 -> 5" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_another_backbone_or_version_is_refused(tmp_path, monkeypatch):
+    with open_run(tmp_path, CONFIG, "w"):
+        pass
+    with pytest.raises(RunError, match=r"another backbone \(w -> v\)"), open_run(tmp_path, CONFIG, "v"):
+        pass
+    monkeypatch.setattr(steps, "__version__", "99")
+    with pytest.raises(RunError, match="another version"), open_run(tmp_path, CONFIG, "w"):
+        pass
+
+
+def test_a_second_process_is_refused(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from advsim.config import RunConfig\n"
+        "from advsim.training.steps import open_run\n"
+        f"with open_run(Path({str(tmp_path)!r}), RunConfig(), 'w'): pass\n"
+    )
+    with open_run(tmp_path, CONFIG, "w"):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "another process is working in this folder" in done.stderr
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_steps_without_a_manifest_are_not_taken_over(tmp_path):
+    (tmp_path / "steps" / "first").mkdir(parents=True)
+    with pytest.raises(RunError, match=r"no manifest\.json"), open_run(tmp_path, CONFIG, "w"):
+        pass
+
+
+def test_a_damaged_artifact_says_what_to_do(tmp_path):
+    (tmp_path / "value.json").write_text("{")
+    with pytest.raises(RunError, match="delete the folder"):
+        read_json(tmp_path / "value.json")
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot be a run's folder"), open_run(tmp_path / "file" / "run", CONFIG, "w"):
+        pass
