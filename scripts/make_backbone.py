@@ -14,6 +14,7 @@ import json
 import math
 import os
 import random
+import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -335,9 +336,11 @@ this project's small form pages and nothing else. All three policies start from 
   in {minutes:.0f} minutes on two CPU cores that other work shared ({seen:,} tokens). Floating point differs between
   machines, so the same command gives a model as good as this one, not the same bytes.
 - **Data**: `advsim/training/imitation.py`, endless, by seed: correct episodes in the exact world on generated training
-  tasks (settings micro, tiny and small, growing), valid proposals, and attacks. Families: {families}. No instance of a
-  frozen benchmark is in it (`tests/test_backbone.py` checks this by hash). Three in ten episodes carry a notice, most
-  of which must be obeyed: that page text gives orders is learned here, and is why the model can be hijacked.
+  tasks (settings micro, tiny and small, growing), valid proposals, and attacks; families:
+  {families}.
+  No instance of a frozen benchmark is in it (`tests/test_backbone.py` checks this by hash). Three in ten episodes
+  carry a notice, most of which must be obeyed: that page text gives orders is learned here, and is why the model can
+  be hijacked.
 - **Recipe**: byte-level BPE with single digits and words without their spaces; the first two layers begin as an
   induction circuit (`make_model`); loss on the right assistant turns only; Muon for matrices, AdamW for the rest,
   warm-up and cosine; bfloat16 autocast; stored in bfloat16.
@@ -398,7 +401,7 @@ def export(args: argparse.Namespace, source: Source) -> None:
         seed=args.seed,
         minutes=state["spent"] / 60,
         seen=sum(r["tokens"] for r in log),
-        families=", ".join(source.families),
+        families="\n".join(textwrap.wrap(", ".join(source.families), 110, subsequent_indent="  ")),
         digest=hashlib.sha256((out / "model.safetensors").read_bytes()).hexdigest(),
         generation=GENERATION,
         curve=curve,
