@@ -25,10 +25,10 @@ ARGUMENTS = (
     "--disable-features=SpareRendererForSitePerProcess,ProactivelySwapBrowsingInstance,BackForwardCache,PaintHolding,"
     "HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,DestroyProfileOnBrowserClose,OptimizationHints,MediaRouter,"
     "NetworkTimeServiceQuerying,PreconnectToSearch,AvoidUnnecessaryBeforeUnloadCheckSync,LensOverlay,Translate",
-    # Names resolve to nothing and every other address goes to a proxy that is not there: only 127.0.0.1 can be reached.
+    # Names resolve to nothing, and what has an address goes to a proxy that is not there (see `launch`).
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--proxy-server=127.0.0.1:9",
-    "--proxy-bypass-list=<-loopback>;127.0.0.1",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
 )
 
 
@@ -59,14 +59,20 @@ def find_chromium(playwright: Playwright) -> str:
     )
 
 
-async def launch(playwright: Playwright) -> Browser:
-    """Start a headless Chromium.
+async def launch(playwright: Playwright, port: int | None = None) -> Browser:
+    """Start a headless Chromium that can reach nothing but a port of 127.0.0.1.
+
+    Args:
+        playwright: Playwright's driver.
+        port: The port of the server whose pages it is to open; None for no port at all.
 
     Raises:
         BrowserMissing: There is none, or it does not start.
     """
     path = find_chromium(playwright)
     arguments = list(ARGUMENTS)
+    # `<-loopback>`: without it, loopback would need no proxy, and every service of this machine would be in reach.
+    arguments.append("--proxy-bypass-list=<-loopback>" + (f";127.0.0.1:{port}" if port is not None else ""))
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         arguments.append("--no-sandbox")  # Chromium's sandbox refuses root
     try:

@@ -70,7 +70,7 @@ class BrowserPool:
         async with self._stack:
             await self._stack.enter_async_context(self.server)
             self._playwright = await self._stack.enter_async_context(async_playwright())
-            self._browser = await launch(self._playwright)
+            self._browser = await launch(self._playwright, self.server.port)
             self._stack = self._stack.pop_all()
         return self
 
@@ -150,7 +150,7 @@ class BrowserPool:
                 self._idle.clear()
                 try:
                     async with asyncio.timeout(self._step_s + 30):
-                        self._browser = await launch(self._playwright)
+                        self._browser = await launch(self._playwright, self.server.port)
                 except (RuntimeError, TimeoutError) as error:
                     raise WorldError(f"the browser is gone and does not start again: {error}") from error
             return self._browser

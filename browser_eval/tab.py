@@ -274,7 +274,7 @@ class Tab:
         return frozenset(
             nodes["backendNodeId"][i]
             for i in nodes.get("isClickable", {}).get("index", ())
-            if names[nodes["nodeName"][i]] not in ("HTML", "BODY")  # they listen for all the others
+            if names[nodes["nodeName"][i]] not in ("HTML", "BODY", "LABEL")  # they listen for others
         )
 
     def _bid(self, backend: int) -> int:

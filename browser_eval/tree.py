@@ -32,7 +32,7 @@ _TEXT_BLOCKS = frozenset(
 )
 _INLINE = frozenset(
     "none StaticText strong emphasis code mark subscript superscript time insertion deletion "
-    "Abbr LineBreak InlineTextBox LayoutTableCell".split()
+    "Abbr LineBreak ListMarker InlineTextBox LayoutTableCell".split()
 )
 # Wrappers that are printed only when they listen to clicks.
 _LIFTED = frozenset("generic paragraph listitem cell gridcell strong emphasis LabelText".split())
@@ -309,7 +309,7 @@ def _value(node: AXNode) -> str:
     # A number's own text: the tree's value is a float ("12.50" reads 12.5 there).
     if _role(node) in ("spinbutton", "slider"):
         text = _prop(node, "valuetext")
-        if text is not None:
+        if text or (text is not None and _role(node) == "spinbutton"):
             return str(text)
     return _text(node, "value")
 
