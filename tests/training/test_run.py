@@ -115,8 +115,8 @@ def test_the_ledger_adds_up(finished):
         assert len({row.checkpoint for row in group}) == 1
         expected = group_advantages([row.reward for row in group], difficulty_scale(group[0].p_hat))
         assert [row.advantage for row in group] == pytest.approx(expected)
-    history = [row for row in rows if row.stage == "stage2" and row.round == 2 and row.phase == "update"]
-    assert {row.attack is not None for row in history} == {True, False}
+    attacked = {row.attack is not None for row in rows if row.phase == "update" and row.stage == "stage2"}
+    assert True in attacked, "no executor met an attack"
 
 
 def test_stage_2_alone_needs_stage_1(config_file, tmp_path):
