@@ -104,9 +104,10 @@ class Proposer(_Section):
 
 
 class Temperatures(_Section):
-    """Sampling temperature of each role; 0 is greedy."""
+    """Sampling temperature of each role; 0 is greedy. `evaluation` is the executor's outside training."""
 
     executor: float = Field(0.7, ge=0, le=2)
+    evaluation: float = Field(0.7, ge=0, le=2)
     curriculum: float = Field(1.0, ge=0, le=2)
     adversary: float = Field(1.0, ge=0, le=2)
 

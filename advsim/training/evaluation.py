@@ -103,7 +103,7 @@ def _executor(run: RunFolder, team: Team, label: str) -> Executor:
     elif label.startswith("robust"):
         folder = robust_after(run, int(label.removeprefix("robust")))
     adapter, checkpoint = team.add(label, folder)
-    return team.executor(adapter, checkpoint, label)
+    return team.checkpoint(adapter, checkpoint, label)
 
 
 def _attacker(run: RunFolder, team: Team, name: str, tasks: list[Task]) -> Attacker | None:

@@ -76,26 +76,19 @@ class Team:
         self.engine.add(f"{label}@{digest}", tensors)
         return f"{label}@{digest}", digest
 
-    def executor(
-        self, adapter: str | None = None, checkpoint: str | None = None, name: str = "executor"
-    ) -> ModelExecutor:
-        """The executor, or a checkpoint of it that was added."""
-        config = self._config
-        sampling = Sampling(
-            config.temperatures.executor,
-            config.episode.max_new_tokens,
-            config.episode.max_tokens,
-            config.backbone.verbose,
-        )
-        return ModelExecutor(
-            self.engine,
-            adapter or self._name("executor"),
-            checkpoint or self.checkpoints["executor"],
-            self.chat,
-            sampling,
-            config.episode.observation,
-            name,
-        )
+    def executor(self) -> ModelExecutor:
+        """The executor, as it is trained."""
+        name, checkpoint = self._name("executor"), self.checkpoints["executor"]
+        return self._executor(name, checkpoint, "executor", self._config.temperatures.executor)
+
+    def checkpoint(self, adapter: str, checkpoint: str, label: str) -> ModelExecutor:
+        """A checkpoint of the executor that was added, as it is evaluated."""
+        return self._executor(adapter, checkpoint, label, self._config.temperatures.evaluation)
+
+    def _executor(self, adapter: str, checkpoint: str, label: str, temperature: float) -> ModelExecutor:
+        episode = self._config.episode
+        sampling = Sampling(temperature, episode.max_new_tokens, episode.max_tokens, self._config.backbone.verbose)
+        return ModelExecutor(self.engine, adapter, checkpoint, self.chat, sampling, episode.observation, label)
 
     def attacker(
         self,
