@@ -98,3 +98,18 @@ def test_difference_names_each_key():
         "seed: 0 -> 1",
         "stage1.rounds: 3 -> 1",
     ]
+
+
+def test_a_missing_backbone_or_adapter_is_one_line(tmp_path):
+    pytest.importorskip("torch")
+    from advsim.config import Backbone
+    from advsim.llm.backbone import load as load_backbone
+
+    with pytest.raises(ConfigError, match=r"backbone\.path: expected a folder with config\.json"):
+        load_backbone(Backbone(path=str(tmp_path)))
+    with pytest.raises(ConfigError, match=r"backbone\.adapter: expected a folder with adapter_model\.safetensors"):
+        load_backbone(Backbone(adapter=str(tmp_path)))
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ConfigError, match="cannot be loaded") as caught:
+        load_backbone(Backbone(path=str(tmp_path)))
+    assert "\n" not in str(caught.value)

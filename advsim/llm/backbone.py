@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,9 @@ def load(backbone: Backbone) -> tuple[Any, PreTrainedTokenizerBase]:
         ConfigError: The folder holds no usable model.
     """
     folder = locate(backbone)
+    if backbone.adapter is not None and not (Path(backbone.adapter) / WEIGHTS).is_file():
+        # PEFT would look for a pickle instead.
+        raise ConfigError(f"backbone.adapter: expected a folder with {WEIGHTS}, got {backbone.adapter}")
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     device = backbone.device
     if device == "auto":
@@ -82,7 +86,9 @@ def with_adapters(model: Any, lora: Lora, seed: int, names: tuple[str, ...] = RO
     for name in names:
         torch.manual_seed(derive(seed, "adapter", name))
         if peft is None:
-            peft = get_peft_model(model, config, adapter_name=name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # PEFT asks transformers by an old name
+                peft = get_peft_model(model, config, adapter_name=name)
         else:
             peft.add_adapter(name, config)
     assert peft is not None

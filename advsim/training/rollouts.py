@@ -9,6 +9,7 @@ from typing import Any
 
 from advsim.agents.protocol import Attacker, Executor
 from advsim.config import RunConfig
+from advsim.console import progress
 from advsim.ledger import Row
 from advsim.llm.policies import ModelExecutorSession, PlannedAttacker, Tokens
 from advsim.record import record
@@ -100,7 +101,10 @@ async def play(
     jobs = [
         job(item, derive(config.seed, *path, i, item.task.id, k)) for i, item in enumerate(inputs) for k in range(count)
     ]
-    episodes = await run_many(jobs, concurrency=config.engine.episodes, retries=config.episode.retries)
+    with progress(" ".join(map(str, path))) as on_progress:
+        episodes = await run_many(
+            jobs, concurrency=config.engine.episodes, retries=config.episode.retries, on_progress=on_progress
+        )
     found = []
     for n, done in enumerate(episodes):
         i, k = divmod(n, count)
