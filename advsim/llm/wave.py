@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 _ALONE = 64  # prompts with this many new tokens are read one by one: padding would cost more than batching saves
+_ROOM = 256  # spare positions in a new buffer: conversations grow every turn, and zeroing one costs as much as a wave
 
 
 @dataclass(slots=True)
@@ -113,15 +114,17 @@ class Wave:
 
     def _allocate(self, buffers: dict[str, torch.Tensor], rows: int, length: int) -> torch.Tensor:
         config = self._model.config.get_text_config()
+        layers, heads = config.num_hidden_layers, config.num_key_value_heads
         size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        shape = (config.num_hidden_layers, 2, rows, config.num_key_value_heads, length, size)
-        key = f"{self._device}/{self._model.dtype}/{shape[0]}/{shape[3]}/{shape[5]}"
-        old = buffers.get(key)
-        if old is None or old.shape[2] < rows or old.shape[4] < length:
-            if old is not None:
-                shape = (*shape[:2], max(rows, old.shape[2]), shape[3], max(length, old.shape[4]), shape[5])
-            buffers[key] = torch.zeros(shape, dtype=self._model.dtype, device=self._device)
-        return buffers[key][:, :, :rows]
+        key = f"{self._device}/{self._model.dtype}/{layers}/{heads}/{size}"
+        buffer = buffers.pop(key, None)
+        held = (0, 0) if buffer is None else (buffer.shape[2], buffer.shape[4])
+        if buffer is None or held[0] < rows or held[1] < length:
+            del buffer  # before there is another
+            shape = (layers, 2, max(held[0], rows), heads, max(held[1], length + _ROOM), size)
+            buffer = torch.zeros(shape, dtype=self._model.dtype, device=self._device)
+        buffers[key] = buffer
+        return buffer[:, :, :rows]
 
     def _portions(self) -> list[tuple[int, int]]:
         """Ranges of distinct rows that are read in one pass: long ones alone, short ones of like length together."""
@@ -169,42 +172,48 @@ class Wave:
         return logits
 
     def _sample_all(self, logits: torch.Tensor) -> None:
-        active = list(self._rows)  # by buffer row; a finished one keeps its place until places are given anew
+        active = list(self._rows)  # by buffer row
         lengths = [len(row.prompt) for row in active]
-        done = [False] * len(active)
         while True:
-            tokens = self._sample(active, logits, done)
+            tokens = self._sample(active, logits)
+            keep = []
             for index, row in enumerate(active):
-                if not done[index] and (row.sampled[-1] in row.stop or len(row.sampled) >= row.max_tokens):
-                    done[index] = True
-                    row.state = self._buffer[:, :, index, :, : lengths[index]].clone() if row.keep else None
-            if all(done):
+                if row.sampled[-1] not in row.stop and len(row.sampled) < row.max_tokens:
+                    keep.append(index)
+                elif row.keep:
+                    row.state = self._buffer[:, :, index, :, : lengths[index]].clone()
+            if not keep:
                 return
-            keep = [index for index, finished in enumerate(done) if not finished]
-            if len(keep) <= len(active) // 2:
-                longest = max(lengths[index] for index in keep)
-                places = torch.tensor(keep, device=self._device)
-                self._buffer[:, :, : len(keep), :, :longest] = self._buffer[:, :, places, :, :longest]
-                active, lengths = [active[i] for i in keep], [lengths[i] for i in keep]
-                tokens, done = [tokens[i] for i in keep], [False] * len(keep)
+            keep = self._close_ranks(keep, lengths)
+            active, lengths, tokens = [active[i] for i in keep], [lengths[i] for i in keep], [tokens[i] for i in keep]
             ids = torch.tensor(tokens, device=self._device)[:, None]
             positions = torch.tensor(lengths, device=self._device)[:, None]
             logits = self._logits(self._forward(ids, positions, 0, len(active))[:, 0])
-            lengths = [length + (not finished) for length, finished in zip(lengths, done, strict=True)]
+            lengths = [length + 1 for length in lengths]
 
-    def _sample(self, active: list[Row], logits: torch.Tensor, done: list[bool]) -> list[int]:
+    def _close_ranks(self, keep: list[int], lengths: list[int]) -> list[int]:
+        """Moves the last of the rows to keep into the places of finished ones; which row is now in each place."""
+        count = len(keep)
+        order = list(range(count))
+        movers = [index for index in keep if index >= count]
+        free = sorted(set(order) - set(keep))
+        for place, mover in zip(free, movers, strict=True):
+            self._buffer[:, :, place, :, : lengths[mover]] = self._buffer[:, :, mover, :, : lengths[mover]]
+            order[place] = mover
+        return order
+
+    def _sample(self, active: list[Row], logits: torch.Tensor) -> list[int]:
         """Samples one token a row by inverting its distribution at a number of the row's own stream."""
         heat = torch.tensor([row.temperature for row in active], device=self._device)
         scaled = logits / heat.clamp(min=1e-6)[:, None]
         cumulative = torch.softmax(scaled, -1).double().cumsum(-1)
-        drawn = [0.0 if done[i] else self._random[id(row)].random() for i, row in enumerate(active)]
+        drawn = [self._random[id(row)].random() for row in active]
         point = torch.tensor(drawn, dtype=torch.float64, device=self._device)[:, None] * cumulative[:, -1:]
         sampled = torch.searchsorted(cumulative, point, right=True)[:, 0].clamp(max=self._vocabulary - 1)
         tokens = torch.where(heat == 0, logits.argmax(-1), sampled)
         log_probs = torch.log_softmax(logits, -1).gather(-1, tokens[:, None])[:, 0].tolist()
         chosen: list[int] = tokens.tolist()
-        for index, row in enumerate(active):
-            if not done[index]:
-                row.sampled.append(chosen[index])
-                row.logprobs.append(log_probs[index])
+        for row, token, log_prob in zip(active, chosen, log_probs, strict=True):
+            row.sampled.append(token)
+            row.logprobs.append(log_prob)
         return chosen
