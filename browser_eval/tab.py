@@ -142,8 +142,9 @@ class Tab:
         self._loaded.set()
 
     def _on_crash(self) -> None:
-        self.crashed = True
-        self.on_crash()
+        if not self.crashed:  # two events tell of it
+            self.crashed = True
+            self.on_crash()
 
     # --- the page ---------------------------------------------------------------------------------------------
 

@@ -224,15 +224,17 @@ class BrowserWorld:
             if limit <= 0:
                 await self._let_go(healthy=False)
                 raise WorldError(f"{what}: the episode passed its deadline of {self._episode_s:g} s")
+        tab = self._tab
         try:
             async with asyncio.timeout(limit) as deadline:
-                if self._tab is not None:  # a crashed page never answers: do not wait for it
-                    self._tab.on_crash = lambda: deadline.reschedule(loop.time())
+                if tab is not None:  # a crashed page never answers: do not wait for it
+                    tab.on_crash = lambda: deadline.reschedule(loop.time())
+                    if tab.crashed:
+                        tab.on_crash()
                 return await work()
-        except TimeoutError:  # raised by the deadline
-            crashed = self._tab is not None and self._tab.crashed
+        except TimeoutError:
             await self._let_go(healthy=False)
-            reason = "the page crashed" if crashed else f"no answer within {limit:.3g} s"
+            reason = "the page crashed" if tab is not None and tab.crashed else f"no answer within {limit:.3g} s"
             raise WorldError(f"{what}: {reason}") from None
         except PlaywrightError as error:
             await self._let_go(healthy=False)
@@ -244,8 +246,8 @@ class BrowserWorld:
             await self._let_go(healthy=False)
             raise
         finally:
-            if self._tab is not None:
-                self._tab.on_crash = lambda: None
+            if tab is not None:
+                tab.on_crash = lambda: None
 
     async def _let_go(self, *, healthy: bool) -> None:
         tab, self._tab = self._tab, None

@@ -119,7 +119,8 @@ def test_port_out_of_range() -> None:
 def test_kinds_of_forms() -> None:
     multipart = (
         b'--B\r\nContent-Disposition: form-data; name="a"\r\n\r\nx & y\r\nz\r\n'
-        b'--B\r\nContent-Disposition: form-data; name="f"; filename="n.txt"\r\nContent-Type: text/plain\r\n\r\ndata\r\n--B--\r\n'
+        b'--B\r\nContent-Disposition: form-data; name="f"; filename="n.txt"\r\n'
+        b"Content-Type: text/plain\r\n\r\ndata\r\n--B--\r\n"
     )
     assert form_fields("multipart/form-data; boundary=B", multipart) == [("a", "x & y\r\nz"), ("f", "n.txt")]
     assert form_fields("text/plain", b"a=1=2\r\nb=\r\n") == [("a", "1=2"), ("b", "")]
