@@ -6,6 +6,7 @@ Exit codes: 0; 1 when something failed although it was asked for rightly; 2 when
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -191,20 +192,34 @@ def _seeds(text: str) -> tuple[int, ...]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; gives the exit code. Set `ADVSIM_DEBUG=1` to see tracebacks."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    _open_streams()
     if os.environ.get("ADVSIM_DEBUG"):
         return int(typer.main.get_command(app).main(given, prog_name="advsim", standalone_mode=False) or 0)
     try:
-        return int(typer.main.get_command(app).main(given, prog_name="advsim", standalone_mode=False) or 0)
+        code = int(typer.main.get_command(app).main(given, prog_name="advsim", standalone_mode=False) or 0)
+        sys.stdout.flush()
     except KeyboardInterrupt:
-        complain("interrupted; the finished steps of a run are kept")
-        return 130
-    except BrokenPipeError:  # the reader of our output has gone, as in `advsim tasks | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = _INTERRUPTED
+    except (BrokenPipeError, SystemExit) as end:
+        # The reader of our output has gone, as in `advsim tasks | head`; click makes a SystemExit of it.
+        if isinstance(end, SystemExit) and not isinstance(end.__context__, BrokenPipeError):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
         return 0
     except Exception as error:
         code, message = explain(error, given[0])
         complain(message)
         return code
+    if code == _INTERRUPTED:  # by Typer's doing, which says nothing
+        kept = "; the finished steps are kept: the same command goes on" if given[0] in _RESUMED else ""
+        complain(f"interrupted{kept}")
+    return code
+
+
+def _open_streams() -> None:
+    """Make writing possible where the caller closed standard output or error (`advsim tasks >&-`)."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
 def explain(error: Exception, command: str) -> tuple[int, str]:
@@ -214,10 +229,11 @@ def explain(error: Exception, command: str) -> tuple[int, str]:
     # Typer brings its own copy of click's exceptions since 0.16 and uses click's before: both look like this.
     told = getattr(error, "format_message", None)
     if told is not None and getattr(error, "exit_code", None) == 2:
-        where = f"advsim {command} --help" if not command.startswith("-") else "advsim --help"
+        known = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+        where = f"advsim {command} --help" if command in known else "advsim --help"
         return 2, f"{told()} (see `{where}`)"
     if type(error).__name__ == "Abort":
-        return 130, "interrupted; the finished steps of a run are kept"
+        return _INTERRUPTED, "interrupted"
     if isinstance(error, Failure):
         return 1, str(error)
     if isinstance(error, ModuleNotFoundError):
@@ -230,10 +246,13 @@ def explain(error: Exception, command: str) -> tuple[int, str]:
     if name in ("LedgerError", "BrowserMissing", "ServerError", "WorldError", "EngineError", "RunError"):
         return 1, str(error)
     if isinstance(error, OSError) and error.strerror:
-        return 1, f"{error.filename or 'input or output'}: {error.strerror}"
+        hint = "; free some space, then run the same command again" if error.errno == errno.ENOSPC else ""
+        return 1, f"{error.filename or 'input or output'}: {error.strerror}{hint}"
     return 1, f"{name}: {error} (a defect of the program: ADVSIM_DEBUG=1 shows where)"
 
 
+_INTERRUPTED = 130  # as shells report SIGINT
+_RESUMED = ("run", "stage1", "stage2")
 _EXTRAS = {
     "playwright": "browser",
     "torch": "train",

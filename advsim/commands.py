@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advsim.console import Failure, UsageError, printable, progress, show, show_cells
+from advsim.disk import write_whole
 
 if TYPE_CHECKING:
     from advsim.agents.protocol import Attacker, Executor
@@ -54,6 +55,8 @@ class Evaluation:
 
         if (self.page is None) != (self.task is None):
             raise UsageError("--page and --task belong together: the page's HTML and the task's JSON")
+        if self.skin != "native" and self.world != "browser":
+            raise UsageError("--skin needs --world browser: the symbolic world shows no HTML")
         if self.json_out is not None:
             _check_target(self.json_out)
         site: Site | None = None
@@ -263,17 +266,8 @@ def measure_speed(json_out: Path | None) -> None:
 
 def write_json(target: Path, value: Any) -> None:
     """Write JSON whole or not at all. Raises OSError."""
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with open(draft, "w", encoding="utf-8") as file:
-            json.dump(value, file, indent=2, ensure_ascii=False, allow_nan=False)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    write_whole(target, f"{text}\n".encode("utf-8", "backslashreplace"))
 
 
 def _check_target(path: Path) -> None:
@@ -281,6 +275,8 @@ def _check_target(path: Path) -> None:
     folder = path.parent
     if path.is_dir():
         raise UsageError(f"{path}: is a folder, expected a file to write")
+    if path.exists() and not path.is_file():
+        return  # a pipe or a device
     if not folder.is_dir():
         raise UsageError(f"{path}: the folder {folder} does not exist")
     if not os.access(folder, os.W_OK):

@@ -18,12 +18,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import filelock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from advsim.disk import write_whole
 from advsim.row import PAGES, SCHEMA, SCHEMA_VERSION, TIMINGS, Row, flatten, page_hash, restore
 
 __all__ = ["SCHEMA", "Ledger", "LedgerError", "Row", "page_hash"]
@@ -117,7 +117,7 @@ class Ledger:
         target = self.path / kind / f"{part}.parquet"
         buffer = pa.BufferOutputStream()
         pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
-        _replace(target, buffer.getvalue())
+        write_whole(target, memoryview(buffer.getvalue()))
         return target
 
     # --- reading -----------------------------------------------------------------------------------------------
@@ -188,25 +188,6 @@ class Ledger:
                     raise LedgerError(f"{file}: damaged, a page does not have its hash; restore this file from a copy")
                 texts[key] = text
         return texts
-
-
-def _replace(target: Path, data: Any) -> None:
-    """Put bytes in place of a file so that a crash or a full disk leaves the old file or the new one."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _load(file: Path, columns: Sequence[str]) -> pa.Table:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from advsim.disk import write_whole
 from advsim.task import Task
 from benchmark_forms.registry import GENERATION
 
@@ -102,14 +102,4 @@ def save(path: str | os.PathLike[str], tasks: Iterable[Task]) -> None:
     """Write a task file: whole or not at all. Raises OSError."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as f:
-            f.write(dump(tasks))
-            f.flush()
-            os.fsync(f.fileno())
-        os.chmod(draft, 0o644)
-        os.replace(draft, target)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+    write_whole(target, dump(tasks))

@@ -117,7 +117,8 @@ def test_tasks_are_listed_written_and_shown(tmp_path: Path, capsys: pytest.Captu
         (["eval", "--page", "a.html"], "--page and --task belong together"),
         (["eval", "--page", "a.html", "--task", "b.json"], "--page needs --world browser"),
         (["eval", "--nonsense"], "--nonsense"),
-        (["nonsense"], "nonsense"),
+        (["eval", "--skin", "aria"], "--skin needs --world browser"),
+        (["nonsense"], "(see `advsim --help`)"),
         (["run"], "Missing argument"),
         (["run", "/nowhere.yaml"], "/nowhere.yaml: expected a configuration file"),
         (["report", "/nowhere"], "/nowhere: holds no ledger"),
@@ -193,7 +194,7 @@ def test_task_that_the_executor_cannot_meet_is_refused(tmp_path: Path, capsys: p
     page = free.model_copy(update={"page": None, "html": "<p>x</p>"})
     save(tmp_path / "html.jsonl", [page])
     code, line = refused(capsys, "eval", "--world", "browser", "--tasks", tmp_path / "html.jsonl")
-    assert (code, "no form or no expectation" in line) == (2, True)
+    assert (code, "is no generated form" in line) == (2, True)
 
 
 def test_terminal_commands_in_texts_are_not_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,6 +220,49 @@ def child(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}
     )
+
+
+def test_a_reader_that_leaves_is_no_failure() -> None:
+    code = (
+        "import sys; from advsim.cli import main; sys.exit(main(['tasks', '--split', 'train', '--n', '400', '--json']))"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert (process.wait(60), process.stderr.read()) == (0, b"")
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_closed_streams_are_no_failure(stream: int, task_file: Path) -> None:
+    code = f"from advsim.cli import main; main(['eval', '--tasks', {str(task_file)!r}])"
+    shell = f'exec "$@" {stream}>&-'
+    result = subprocess.run(["sh", "-c", shell, "sh", sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("command", "kept"), [("eval", False), ("run", True)])
+def test_interruption_is_one_line(
+    command: str, kept: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("advsim.commands.train", interrupt)
+    monkeypatch.setattr("advsim.commands.Evaluation.run", interrupt)
+    code, line = refused(capsys, command, *([tmp_path / "c.yaml"] if kept else []))
+    assert code == 130
+    assert line == f"advsim: interrupted{'; the finished steps are kept: the same command goes on' if kept else ''}\n"
+
+
+def test_json_goes_through_a_pipe(task_file: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as cat:
+        assert main(["eval", "--tasks", str(task_file), "--json", str(pipe)]) == 0
+        assert json.loads(cat.communicate(timeout=60)[0])["errors"] == 0
+    assert pipe.is_fifo()
 
 
 def test_help_imports_nothing_heavy() -> None:

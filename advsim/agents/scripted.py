@@ -121,7 +121,11 @@ class _Obedient:
 
 def _check(task: Task) -> Expectation:
     if task.form is None or task.expectation is None:
-        raise ValueError(f"task {task.id!r} has no form or no expectation: only `random` and `noop` can meet it")
+        what = "is no generated form" if task.form is None else "has no expectation"
+        raise ValueError(
+            f"task {task.id!r} {what}, and oracle, wary and obedient need both; "
+            "random, noop, base and adapters can meet it"
+        )
     return task.expectation
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from advsim.disk import write_whole
 from advsim.ledger import Ledger, Row
 from advsim.report import svg, tables
 from advsim.report.provenance import provenance
@@ -62,9 +63,7 @@ def write(run: Path, ledger: Path) -> Path:
     """
     rows = list(Ledger(ledger).rows())
     target = run / "report.html"
-    draft = run / ".report.html.tmp"
-    draft.write_text(page(rows), encoding="utf-8")
-    draft.replace(target)
+    write_whole(target, page(rows).encode())
     return target
 
 
