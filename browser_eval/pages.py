@@ -52,13 +52,14 @@ def load_page_task(page: Path, task: Path, root: Path | None = None) -> tuple[Ta
     if not page.resolve().is_relative_to(folder):
         raise PageTaskError(f"{page} is not below the folder {folder} that is to be served")
     try:
-        expectation = Expectation.model_validate(data.get("expectation"))
-        made = Task(id=data.get("id", page.stem), goal=data.get("goal"), html=html, expectation=expectation)
+        made = Task.model_validate({"id": page.stem, **data, "html": html})
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the object"
         raise PageTaskError(f"{task}: {where}: {first['msg']}") from None
-    _check(page, html, expectation)
+    if made.expectation is None:
+        raise PageTaskError(f"{task}: no expectation: without it nothing can be checked")
+    _check(page, html, made.expectation)
     return made, Site(folder, page.resolve().relative_to(folder).as_posix())
 
 

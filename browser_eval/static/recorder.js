@@ -137,9 +137,18 @@
     if (el && !el.disabled) tell(["activate", keyOf(el), held ? null : values()]);
   };
 
+  // A button made of something else is pressed by keys that its page listens to: no click comes of them.
+  const MADE = "[role=button], [role=link], [role=menuitem], [role=tab]";
+  const pressed = (event) => {
+    touch(event);
+    if (!event.isTrusted || (event.key !== "Enter" && event.key !== " ")) return;
+    const el = event.target.closest?.(MADE);
+    if (el && !el.matches("button, input, a[href], summary")) tell(["activate", keyOf(el), values()]);
+  };
+
   const opts = { capture: true, passive: true };
   window.addEventListener("click", clicked, opts);
-  window.addEventListener("keydown", touch, opts);
+  window.addEventListener("keydown", pressed, opts);
   window.addEventListener("input", edited, opts);
   window.addEventListener("submit", () => tell(["submit", "", values()]), opts);
 

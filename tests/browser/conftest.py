@@ -50,12 +50,16 @@ class Visit:
 
     def do(self, action: str, instruction: str | None = None) -> Page:
         """One action, by its text; `{Name}` is the bid of the line that has this name."""
+        return self.chrome.run(self.go(action, instruction))
+
+    async def go(self, action: str, instruction: str | None = None) -> Page:
+        """`do` for a test that is a coroutine."""
         for node in self.page.nodes:
             if node.bid is not None and node.name:
                 action = action.replace("{" + node.name + "}", str(node.bid))
         parsed = parse(action)
         assert isinstance(parsed, Action), parsed.message if isinstance(parsed, ActionError) else parsed
-        self.page = self.chrome.run(self.world.step(parsed, instruction))
+        self.page = await self.world.step(parsed, instruction)
         return self.page
 
     @property
