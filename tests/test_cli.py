@@ -384,7 +384,7 @@ def test_adapters_and_backbone_play_both_sides(
     model, _ = load(Backbone(path=str(tiny_backbone), device="cpu"))
     adapted = with_adapters(model, Lora(rank=2, alpha=4), seed=1)
     checkpoint = save(adapted, "executor", tmp_path / "executor")
-    save(adapted, "adversary", tmp_path / "adversary")
+    save(adapted, "adversary", tmp_path / "mine" / "adapters" / "adversary2")
     out = tmp_path / "out.json"
     arguments = [
         "eval",
@@ -401,12 +401,20 @@ def test_adapters_and_backbone_play_both_sides(
         "--executor",
         str(tmp_path / "executor"),
         "--attacker",
-        str(tmp_path / "adversary"),
+        str(tmp_path / "mine" / "adapters" / "adversary2"),
         "--json",
         str(out),
     ]
     assert main(arguments) == 0, capsys.readouterr().err
     figures = json.loads(out.read_text())
     assert (figures["n"], figures["executor_checkpoint"]) == (1, checkpoint)
+    assert (figures["executor"], figures["attacker"]) == (f"{tmp_path.name}/executor", "mine/adversary2")
+    weights = tmp_path / "executor" / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:500])
+    code, line = refused(capsys, *arguments)
+    assert (code, "executor: no adapter that can be read (SafetensorError" in line) == (2, True)
+    (tmp_path / "executor" / "adapter_config.json").write_text("{}")
+    code, line = refused(capsys, *arguments)
+    assert (code, "no adapter that can be read (KeyError: 'lora_alpha')" in line) == (2, True)
     code, line = refused(capsys, "eval", "--tasks", task_file, "--executor", "base", "--backbone", tmp_path / "none")
     assert (code, "expected a folder with config.json" in line) == (2, True)

@@ -86,24 +86,35 @@ class _Model:
         """Give the engine an adapter; its name and the hash of its weights."""
         if adapter is None:
             return None, "base"
-        from safetensors.torch import load_file
+        from safetensors import SafetensorError
 
-        from advsim.llm.backbone import WEIGHTS, digest
+        from advsim.llm.backbone import digest, read
 
-        config = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
-        tensors = load_file(adapter / WEIGHTS)
+        try:
+            config = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
+            scale = float(config["lora_alpha"] / config["r"])
+            tensors = read(adapter)
+        except (SafetensorError, ValueError, LookupError, TypeError, ZeroDivisionError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise ValueError(f"{adapter}: no adapter that can be read ({reason}); was it copied whole?") from error
         # The engine has one scale for all adapters; these may differ, so theirs goes into the weights.
-        scale = config["lora_alpha"] / config["r"]
         scaled = {key: value * scale if ".lora_B." in key else value for key, value in tensors.items()}
-        name = f"{adapter.resolve().parent.name}/{adapter.resolve().name}"
+        name = _label(adapter)
         self._engine.add(name, scaled)
         return name, digest(tensors)
+
+
+def _label(adapter: Path) -> str:
+    """What tables call an adapter: `run/checkpoint`; every run keeps its own below a folder `adapters`."""
+    *above, folder, name = ("", *adapter.resolve().parts)
+    run = above[-1] if folder == "adapters" and above else folder
+    return f"{run}/{name}"
 
 
 def _adapter(role: str, name: str, known: Sequence[str]) -> Path:
     path = Path(name)
     if (path / "adapter_config.json").is_file():
         return path
-    if path.is_dir():
+    if name and path.is_dir():
         raise ValueError(f"--{role} {name}: the folder holds no adapter (expected adapter_config.json)")
     raise ValueError(f"--{role}: expected one of {', '.join(known)} or an adapter's folder, got {name!r}")
