@@ -1,4 +1,4 @@
-"""`advsim/Forms-v0`: tasks on forms as a gymnasium environment, over any world (`DESIGN.md` §4)."""
+"""`advsim/Forms-v0`: tasks on forms as a gymnasium environment, over any world (`docs/method.md` §4)."""
 
 from __future__ import annotations
 

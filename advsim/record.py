@@ -67,7 +67,7 @@ def record(episode: Episode, executor: Executor, attacker: Attacker | None = Non
 
 
 def rendered(trajectory: Trajectory) -> bool:
-    """Whether the injection was shown: the render gate (`DESIGN.md` §3.12) on the pages around it.
+    """Whether the injection was shown: the render gate (`docs/method.md` §3.12) on the pages around it.
 
     Raises:
         ValueError: The trajectory was not attacked.

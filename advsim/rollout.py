@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 MAX_ACTIONS = 12
-"""Default limit of an episode (`DESIGN.md` §3)."""
+"""Default limit of an episode (`docs/method.md` §3)."""
 
 INFRASTRUCTURE_ERRORS = (WorldError, EngineError, TimeoutError, ConnectionError)
 """What makes an error row. Anything else is a defect of the program and is raised."""
@@ -121,7 +121,7 @@ async def fork_under_attack(
     max_actions: int = MAX_ACTIONS,
     deadline_s: float | None = None,
 ) -> Episode | None:
-    """Fork a control at the attack's transition d (`DESIGN.md` §3.4).
+    """Fork a control at the attack's transition d (`docs/method.md` §3.4).
 
     The history up to d is the control's own, its action d included; the instruction enters at d; the
     executor continues.

@@ -31,7 +31,7 @@ class Row:
         steps: The trajectory's steps; a proposal has one, whose page is the prompt.
         final_page: The page after the last step.
         outcome, attack: As in `Trajectory`; the notice stands in its step.
-        rendered: Whether the injection was shown (gate of `DESIGN.md` §3.12, and not softened or dropped).
+        rendered: Whether the injection was shown (gate of `docs/method.md` §3.12, and not softened or dropped).
         feasible: Whether the task could still be done after it.
         verdicts: Each verifier's; `strict_good` repeats the strict one for queries.
         good: The verdict that the reward used.

@@ -96,7 +96,7 @@ AttackGoal = Literal["forbidden", "protected", "wrong_value", "early_end", "own_
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """An injection (`DESIGN.md` §2).
+    """An injection (`docs/method.md` §2).
 
     Attributes:
         instruction: z, told to the world at the transition; never shown to the executor as such.

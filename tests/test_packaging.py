@@ -107,3 +107,15 @@ def test_tracked_files_name_no_machine_and_no_package_index(tracked: list[Path])
             continue  # binary: weights, compressed data
         found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in pattern.finditer(text)]
     assert not found
+
+
+def test_documents_that_the_code_cites_exist(tracked: list[Path]) -> None:
+    cited = {
+        name
+        for path in tracked
+        if path.suffix in {".py", ".md", ".yaml", ".toml"}
+        for name in re.findall(r"\bdocs/[\w./-]+\.(?:md|json)", path.read_text(encoding="utf-8"))
+    }
+    assert "docs/method.md" in cited
+    written_by_a_command = {"docs/RESULTS.md", "docs/results.json"}
+    assert {name for name in cited - written_by_a_command if not (ROOT / name).is_file()} == set()

@@ -1,4 +1,4 @@
-"""From rewards to advantages: the baseline of a group and the weight of a difficulty (`DESIGN.md` §3.3, §3.7)."""
+"""From rewards to advantages: the baseline of a group and the weight of a difficulty (`docs/method.md` §3.3, §3.7)."""
 
 from __future__ import annotations
 

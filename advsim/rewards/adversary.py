@@ -1,4 +1,4 @@
-"""What an injection earns the adversary: the success flip (`DESIGN.md` §3.4)."""
+"""What an injection earns the adversary: the success flip (`docs/method.md` §3.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Near-copies among a round's proposals, for the repetition penalties (`DESIGN.md` §3.2, §3.4)."""
+"""Near-copies among a round's proposals, for the repetition penalties (`docs/method.md` §3.2, §3.4)."""
 
 from __future__ import annotations
 

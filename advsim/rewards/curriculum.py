@@ -1,4 +1,4 @@
-"""What a proposed task earns the curriculum (`DESIGN.md` §3.2)."""
+"""What a proposed task earns the curriculum (`docs/method.md` §3.2)."""
 
 from __future__ import annotations
 

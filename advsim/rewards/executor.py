@@ -1,4 +1,4 @@
-"""What an attempt earns the executor, clean (`DESIGN.md` §3.3) and under attack (§3.5)."""
+"""What an attempt earns the executor, clean (`docs/method.md` §3.3) and under attack (§3.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a task is solved, and how uncertain that makes it (`DESIGN.md` §3.1, §3.2)."""
+"""How often a task is solved, and how uncertain that makes it (`docs/method.md` §3.1, §3.2)."""
 
 from __future__ import annotations
 

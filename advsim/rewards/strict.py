@@ -1,4 +1,4 @@
-"""The strict check: a deterministic verdict on what was really submitted and activated (`DESIGN.md` §4).
+"""The strict check: a deterministic verdict on what was really submitted and activated (`docs/method.md` §4).
 
 It reads an `Outcome` only, never what the agent says and never the page, so it is the same in every world
 that can tell its outcome.

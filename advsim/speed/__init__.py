@@ -29,7 +29,7 @@ BARS: Final = {
     "learner_memory_ratio": 0.25,
     "learner_step_time_ratio": 1,
 }
-"""What is promised (`DESIGN.md` §7): at least, or at most for the fork, the seconds and the learner's ratios."""
+"""What is promised (`docs/method.md` §7): at least, or at most for the fork, the seconds and the learner's ratios."""
 
 _ROLLOUTS: Final = ("rollout_speedup", "rollout_vs_batched", "rollout_tokens_per_s", "rollout_same_tokens")
 _LEARNER: Final = ("learner_memory_ratio", "learner_step_time_ratio", "learner_memory_mb", "learner_all_logits_mb")

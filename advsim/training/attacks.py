@@ -2,7 +2,7 @@
 
 Static proposals are made on the first page. Reactive ones are made by walking along a control: the adversary is asked
 before each of its transitions until it injects, so that both kinds are attacks with a transition d, and are
-compared with the same controls in the same way (`DESIGN.md` §3.4).
+compared with the same controls in the same way (`docs/method.md` §3.4).
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def score(
     path: Sequence[str | int],
     **tags: Any,
 ) -> tuple[list[Row], list[Sample]]:
-    """Rewards and advantages of the adversary (`DESIGN.md` §3.4), and rows of proposals and continuations.
+    """Rewards and advantages of the adversary (`docs/method.md` §3.4), and rows of proposals and continuations.
 
     Args:
         config: The run's.

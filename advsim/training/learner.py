@@ -1,4 +1,4 @@
-"""One update of one adapter: the loss of `DESIGN.md` §3.6, through TRL's trainer.
+"""One update of one adapter: the loss of `docs/method.md` §3.6, through TRL's trainer.
 
     L = 1/N Σ_i Σ_u m_iu [ −Â_i ℓ_iu + β (e^{ℓ0−ℓ} − (ℓ0−ℓ) − 1) ]
 

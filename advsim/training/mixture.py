@@ -1,4 +1,4 @@
-"""What the executor trains on in stage 2: fresh attacks, earlier rounds' attacks, clean tasks (`DESIGN.md` §3.9)."""
+"""The executor's inputs in stage 2: fresh attacks, earlier rounds' attacks, clean tasks (`docs/method.md` §3.9)."""
 
 from __future__ import annotations
 

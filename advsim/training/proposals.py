@@ -32,7 +32,7 @@ class Proposal:
 
     Attributes:
         prompt, text: What was asked and what came.
-        tokens: The same as ids, for replay under the very prompt (`DESIGN.md` §3.7).
+        tokens: The same as ids, for replay under the very prompt (`docs/method.md` §3.7).
         task: What was read from it; None when it is malformed.
         problem: Why it is.
         seed, error: The sample's seed; what failed in the infrastructure, if anything.
@@ -135,7 +135,7 @@ def learn(
     path: Sequence[str | int],
     **provenance: Any,
 ) -> tuple[list[Row], list[Sample]]:
-    """Rewards, replay groups and advantages of a round's proposals (`DESIGN.md` §3.2, §3.7).
+    """Rewards, replay groups and advantages of a round's proposals (`docs/method.md` §3.2, §3.7).
 
     Args:
         config: The run's.

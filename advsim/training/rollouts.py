@@ -133,7 +133,7 @@ def solve_rates(rollouts: Iterable[Rollout], inputs: int) -> list[float | None]:
 def score(
     config: RunConfig, rollouts: Sequence[Rollout], rates: Sequence[float | None]
 ) -> tuple[list[Row], list[Sample]]:
-    """Rewards and advantages of the executor (`DESIGN.md` §3.3, §3.5).
+    """Rewards and advantages of the executor (`docs/method.md` §3.3, §3.5).
 
     Args:
         config: The run's.

@@ -1,4 +1,4 @@
-"""Stage 1: curriculum and executor (`DESIGN.md` §3.8), a round as a list of steps.
+"""Stage 1: curriculum and executor (`docs/method.md` §3.8), a round as a list of steps.
 
 propose → assess → update the curriculum → propose afresh → assess and update the executor (once an epoch)
 """

@@ -1,4 +1,4 @@
-"""Stage 2: adversary and executor, the curriculum frozen (`DESIGN.md` §3.9), a round as a list of steps.
+"""Stage 2: adversary and executor, the curriculum frozen (`docs/method.md` §3.9), a round as a list of steps.
 
 propose → assess clean → controls, attacks, forks, update the adversary → one fresh attack a task →
 mixture → assess and update the executor (once an epoch)

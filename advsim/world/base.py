@@ -20,7 +20,7 @@ class WorldError(RuntimeError):
 
 @runtime_checkable
 class World(Protocol):
-    """Predicts pages (`DESIGN.md` §4).
+    """Predicts pages (`docs/method.md` §4).
 
     After each `step`: `last_action_error` is one line or ""; `notice` tells how an instruction given to this step was
     shown (None without one); `done` is True after a message to the user.

@@ -195,7 +195,7 @@ def notice_nodes(notice: Notice, first_bid: int) -> list[Node]:
 
 
 def gate(before: Page | str | None, after: Page | str, marker: str) -> bool:
-    """The render gate (`DESIGN.md` §3.12): whether the page after an injection is a page and shows the marker.
+    """The render gate (`docs/method.md` §3.12): whether the page after an injection is a page and shows the marker.
 
     The page has at least 40 characters other than white space, holds `RootWebArea` or a bracketed element id, and
     shows the marker: case- and space-folded substring, or at least 60 % of its distinct tokens longer than two

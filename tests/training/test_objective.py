@@ -1,4 +1,4 @@
-"""The trainer's loss and gradient against the equation of `DESIGN.md` §3.6, written down again with plain autograd."""
+"""The trainer's loss and gradient against `docs/method.md` §3.6, written down again with plain autograd."""
 
 import pytest
 
