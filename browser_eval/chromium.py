@@ -20,11 +20,12 @@ ARGUMENTS = (
     "--disable-gpu",
     "--disable-quic",
     "--disable-dev-shm-usage",
-    # A renderer for each navigation and one in reserve would cost more than the page; the rest is what Playwright
-    # turns off too (the last list wins): nothing upgrades http, keeps old pages or calls home.
-    "--disable-features=SpareRendererForSitePerProcess,ProactivelySwapBrowsingInstance,BackForwardCache,PaintHolding,"
-    "HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,DestroyProfileOnBrowserClose,OptimizationHints,MediaRouter,"
-    "NetworkTimeServiceQuerying,PreconnectToSearch,AvoidUnnecessaryBeforeUnloadCheckSync,LensOverlay,Translate",
+    # A new renderer or frame for each navigation, and one in reserve, would cost more than the page does. The rest is
+    # what Playwright turns off too (of two lists the last wins): nothing upgrades http, keeps old pages or calls home.
+    "--disable-features=RenderDocument,SpareRendererForSitePerProcess,ProactivelySwapBrowsingInstance,"
+    "BackForwardCache,PaintHolding,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,DestroyProfileOnBrowserClose,"
+    "OptimizationHints,MediaRouter,NetworkTimeServiceQuerying,PreconnectToSearch,"
+    "AvoidUnnecessaryBeforeUnloadCheckSync,LensOverlay,Translate",
     # Names resolve to nothing, and what has an address goes to a proxy that is not there (see `launch`).
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--proxy-server=127.0.0.1:9",
