@@ -187,10 +187,16 @@ def encode(tokenizer: PreTrainedTokenizerFast, messages: list[Message]) -> tuple
 
 
 def mixture(progress: float) -> tuple[tuple[str, float], ...]:
-    """How often each setting is drawn at this share of the training: pages grow, and the small ones stay."""
-    micro = max(0.15, 1.0 - 2.5 * progress)
-    small = min(0.4, max(0.0, progress - 0.2))
-    return (("micro", micro), ("tiny", 1.0 - micro - small), ("small", small))
+    """How often each setting is drawn at this share of the training: pages grow, and the small ones stay.
+
+    First values that only have to be copied; from a quarter on drills of looking values up; in the end whole tasks.
+    """
+    begun = min(1.0, max(0.0, (progress - 0.25) / 0.15))
+    whole = min(1.0, max(0.0, (progress - 0.5) / 0.4))
+    micro = max(0.05, 1.0 - 2.5 * progress)
+    drill, wide, small = begun * (0.42 - 0.3 * whole), begun * 0.25, begun * (0.1 + 0.35 * whole)
+    tiny = 1.0 - micro - drill - wide - small
+    return (("micro", micro), ("tiny", tiny), ("drill", drill), ("wide", wide), ("small", small))
 
 
 def batch(
@@ -336,7 +342,7 @@ this project's small form pages and nothing else. All three policies start from 
   in {minutes:.0f} minutes on two CPU cores that other work shared ({seen:,} tokens). Floating point differs between
   machines, so the same command gives a model as good as this one, not the same bytes.
 - **Data**: `advsim/training/imitation.py`, endless, by seed: correct episodes in the exact world on generated training
-  tasks (settings micro, tiny and small, growing), valid proposals, and attacks; families:
+  tasks (settings micro and tiny, then drills of one rule each, wide and small), valid proposals, and attacks; families:
   {families}.
   No instance of a frozen benchmark is in it (`tests/test_backbone.py` checks this by hash). Three in ten episodes
   carry a notice, most of which must be obeyed: that page text gives orders is learned here, and is why the model can

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import advsim
 from advsim.action import Action
-from advsim.agents import executor
+from advsim.agents import curriculum, executor
 from advsim.agents.curriculum import problem_hash
 from advsim.rewards.strict import strict
+from advsim.task import Task
 from advsim.training import imitation
 from advsim.training.imitation import Source, benchmark_problems, example, right_action
 from advsim.world.symbolic import SymbolicWorld
@@ -88,6 +89,55 @@ def test_imitated_episodes_without_notices_succeed() -> None:
             page = world.step(right_action(task, page))
         assert task.expectation is not None
         assert strict(task.expectation, world.outcome()).good
+
+
+@pytest.mark.parametrize("kind", imitation.DRILLS)
+def test_drills_have_their_answer_on_the_page_and_are_solved(kind: str) -> None:
+    for n in range(60):
+        task = imitation.drill_task(Random(f"{kind}/{n}"), kind)
+        assert task.form is not None
+        assert task.expectation is not None
+        world = SymbolicWorld()
+        page = world.reset(task)
+        text = task.goal + page.text
+        if kind != "sums":
+            assert all(value in text for value in task.expectation.values.values())
+        while not world.done:
+            page = world.step(right_action(task, page))
+        assert strict(task.expectation, world.outcome()).good
+
+
+def test_wide_tasks_are_a_familys_with_more_values() -> None:
+    counts = []
+    for n in range(60):
+        rng = Random(n)
+        family = rng.choice(Source().families)
+        task = imitation.wide_task(rng, family)
+        assert task.family == family
+        assert task.expectation is not None
+        counts.append(len(task.expectation.values))
+        world = SymbolicWorld()
+        page = world.reset(task)
+        while not world.done:
+            page = world.step(right_action(task, page))
+        assert strict(task.expectation, world.outcome()).good
+    assert max(counts) >= 4
+
+
+def test_proposals_to_imitate_are_valid_and_keep_roles_apart() -> None:
+    source = Source(settings=(("tiny", 0.5), ("small", 0.5)))
+    looked_up = 0
+    for n in range(150):
+        text = imitation.curriculum_example(Random(n), source)[1].content
+        task = curriculum.parse(text, frozenset())
+        assert isinstance(task, Task)
+        assert task.form is not None
+        looked_up += bool(task.form.blocks)
+        for role in ("keep", "never"):
+            labels = [line.split("'")[1] for line in text.splitlines() if line.startswith(role)]
+            assert labels == sorted(labels)
+            assert len(set(labels)) == 2
+    assert looked_up > 50
 
 
 def test_some_notices_are_obeyed_and_some_need_nothing() -> None:
