@@ -4,8 +4,9 @@ Layout of a ledger folder, one file of each kind a *part* (what one `write` was 
 
 - `rollouts/<part>.parquet`: one row a rollout, columns of `Row`; `pages` holds SHA-256 hashes.
 - `pages/<part>.parquet`: `hash`, `text` of the pages that no other part holds.
-- `timings/<part>.parquet`: `wall_s`, in the order of the part's rows. Seconds are kept apart because two runs that
-  are equal in everything else differ in them: `rollouts` and `pages` are equal bit for bit.
+- `timings/<part>.parquet`: `wall_s`, in the order of the part's rows, and the part's place in the order of writing.
+  They are kept apart because two runs that are equal in everything else differ in them: `rollouts` and `pages` are
+  equal bit for bit.
 
 A part appears whole or not at all: its pages and timings are put in place first, its rollouts last, each by writing a
 temporary file, syncing it and renaming it.
@@ -30,6 +31,7 @@ __all__ = ["SCHEMA", "Ledger", "LedgerError", "Row", "page_hash"]
 
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _KINDS = ("pages", "timings", "rollouts")  # in the order of writing
+_PLACE = b"advsim.place"  # in the metadata of `timings`: 1 for the part that was written first, and so on
 
 
 class LedgerError(RuntimeError):
@@ -61,7 +63,8 @@ class Ledger:
             The part's rollout file.
 
         Raises:
-            LedgerError: No space, no permission, another writer; what was there before is untouched.
+            LedgerError: No space, no permission, another writer, or a part that has lost its files; what was there
+                before is untouched.
             ValueError: The part's name is not a plain file name.
         """
         if part is not None and not _PART.fullmatch(part):
@@ -74,6 +77,7 @@ class Ledger:
                 (self.path / kind).mkdir(parents=True, exist_ok=True)
             with filelock.FileLock(self.path / ".lock", timeout=60):
                 name = part or self._next_number()
+                place = max(map(self._place, self.parts()), default=0) + 1
                 elsewhere, own = self._stored(name)
                 # A replaced part keeps its pages: parts after it may point to them.
                 new = sorted((texts.keys() | own) - elsewhere)
@@ -81,7 +85,8 @@ class Ledger:
                 pages = [{"hash": key, "text": texts[key] if key in texts else kept[key]} for key in new]
                 self._put("pages", name, pa.Table.from_pylist(pages, PAGES))
                 timings = [{"wall_s": row.wall_s} for row in records]
-                self._put("timings", name, pa.Table.from_pylist(timings, TIMINGS))
+                schema = TIMINGS.with_metadata({**TIMINGS.metadata, _PLACE: str(place)})
+                self._put("timings", name, pa.Table.from_pylist(timings, schema))
                 return self._put("rollouts", name, pa.Table.from_pylist(values, SCHEMA))
         except filelock.Timeout:
             raise LedgerError(
@@ -99,13 +104,19 @@ class Ledger:
         return f"{max(numbers, default=0) + 1:05d}"
 
     def _stored(self, part: str) -> tuple[set[str], set[str]]:
-        """Hashes of the pages in all other parts, and in this part."""
+        """Hashes of the pages in all other parts, and in this part.
+
+        Pages without rollouts were left by a writer that was killed in between: they are written again with their part.
+        """
         elsewhere: set[str] = set()
         own: set[str] = set()
-        committed = set(self.parts())
-        for file in sorted((self.path / "pages").glob("*.parquet")):
-            if file.stem not in committed:
-                continue  # left by a writer that was killed before its rollouts: written again with its part
+        for name in self.parts():
+            file = self.path / "pages" / f"{name}.parquet"
+            if not file.is_file():
+                raise LedgerError(
+                    f"ledger {self.path}: part {name} has lost its pages ({file} is missing), nothing written; restore "
+                    f"this file from a copy, or delete {self.path / 'rollouts' / file.name} and run what wrote it again"
+                )
             stat = file.stat()
             key = (file.stem, stat.st_mtime_ns, stat.st_size)
             if key not in self._hashes:
@@ -128,7 +139,7 @@ class Ledger:
         return sorted(file.stem for file in folder.glob("*.parquet") if not file.name.startswith("."))
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rollouts, in the order of the parts' names.
+        """All rollouts, in the order in which the parts were written.
 
         Args:
             columns: Names from `SCHEMA`; all without it.
@@ -136,7 +147,7 @@ class Ledger:
         Raises:
             LedgerError: There is no ledger, or a part is damaged or of another version.
         """
-        names = self.parts()
+        names = self._in_order()
         if not names:
             raise self._none()
         chosen = list(columns) if columns is not None else SCHEMA.names
@@ -148,7 +159,7 @@ class Ledger:
         texts = self._texts(self.parts())
         if not self.parts():
             raise self._none()
-        for name in self.parts():
+        for name in self._in_order():
             table = _load(self.path / "rollouts" / f"{name}.parquet", SCHEMA.names)
             for record, wall_s in zip(table.to_pylist(), self._seconds(name), strict=True):
                 try:
@@ -160,7 +171,7 @@ class Ledger:
 
     def seconds(self) -> list[float]:
         """`wall_s` of all rollouts, in the order of `table`."""
-        return [wall_s for name in self.parts() for wall_s in self._seconds(name)]
+        return [wall_s for name in self._in_order() for wall_s in self._seconds(name)]
 
     def digest(self) -> str:
         """SHA-256 (hex) of rollouts and pages, names and bytes: equal for ledgers that are equal bit for bit."""
@@ -170,6 +181,13 @@ class Ledger:
                 total.update(f"{kind}/{name}\n".encode())
                 total.update(hashlib.sha256((self.path / kind / f"{name}.parquet").read_bytes()).digest())
         return total.hexdigest()
+
+    def _in_order(self) -> list[str]:
+        """The parts, those last that were written last: where an episode was run twice, the later one counts."""
+        return sorted(self.parts(), key=lambda name: (self._place(name), name))
+
+    def _place(self, part: str) -> int:
+        return int(_metadata(self.path / "timings" / f"{part}.parquet").get(_PLACE, b"0"))
 
     def _seconds(self, part: str) -> list[float]:
         seconds: list[float] = _load(self.path / "timings" / f"{part}.parquet", ["wall_s"])["wall_s"].to_pylist()
@@ -191,15 +209,28 @@ class Ledger:
 
 
 def _load(file: Path, columns: Sequence[str]) -> pa.Table:
+    _metadata(file)
     try:
-        schema = pq.read_schema(file)
-        version = (schema.metadata or {}).get(b"advsim.ledger", b"none").decode()
-        if version != str(SCHEMA_VERSION):
-            raise LedgerError(f"{file}: ledger schema {version}, this AdvSim reads schema {SCHEMA_VERSION}")
         return pq.read_table(file, columns=list(columns), page_checksum_verification=True, partitioning=None)
     except (pa.ArrowException, OSError) as failure:
-        reason = str(failure).strip().partition("\n")[0][:200]
-        raise LedgerError(
-            f"{file}: cannot be read ({reason}); "
-            "restore it from a copy, or delete it and run the step that wrote it again"
-        ) from failure
+        raise _unreadable(file, failure) from failure
+
+
+def _metadata(file: Path) -> dict[bytes, bytes]:
+    try:
+        metadata: dict[bytes, bytes] = pq.read_schema(file).metadata or {}
+    except (pa.ArrowException, OSError) as failure:
+        raise _unreadable(file, failure) from failure
+    version = metadata.get(b"advsim.ledger", b"none").decode()
+    if version != str(SCHEMA_VERSION):
+        raise LedgerError(f"{file}: ledger schema {version}, this AdvSim reads schema {SCHEMA_VERSION}")
+    return metadata
+
+
+def _unreadable(file: Path, failure: Exception) -> LedgerError:
+    reason = str(failure).strip().partition("\n")[0][:200]
+    rollouts = file.parent.parent / "rollouts" / file.name
+    return LedgerError(
+        f"{file}: cannot be read ({reason}); restore it from a copy, or delete "
+        f"{'it' if rollouts == file else rollouts} and run the step that wrote it again"
+    )

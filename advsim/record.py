@@ -48,6 +48,7 @@ def record(episode: Episode, executor: Executor, attacker: Attacker | None = Non
         world=episode.world,
         world_version=episode.world_version,
         seed=episode.seed,
+        max_actions=episode.max_actions,
         steps=trajectory.steps,
         final_page=trajectory.final_page,
         outcome=outcome,

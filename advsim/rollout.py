@@ -47,6 +47,7 @@ class Episode:
         task, seed: What was run.
         trajectory: What happened; `trajectory.error` is set when the infrastructure failed.
         world, world_version: In which world.
+        max_actions: Most turns that it had; None for a made one.
         executor: The executor's session after the last turn; it can be forked to any earlier turn.
         attacker: The attacker's session, if there was an attacker.
         states: With `keep=True`, the world before each step: `states[i]` is the state in which step `i`
@@ -63,6 +64,7 @@ class Episode:
     attacker: AttackerSession | None = None
     states: list[AsyncWorld] = field(default_factory=list)
     wall_s: float = 0.0
+    max_actions: int | None = None
 
 
 async def episode(
@@ -103,6 +105,7 @@ async def episode(
         world_version=world.version,
         executor=executor.begin(task, seed),
         attacker=attacker.begin(task, seed) if attacker is not None else None,
+        max_actions=max_actions,
     )
     history = _History([], None)
 
@@ -153,6 +156,7 @@ async def fork_under_attack(
         attacker=None,
         states=[],
         wall_s=0.0,
+        max_actions=max_actions,
     )
     history = _History(list(past.steps[: attack.turn - 1]), attack)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from advsim.task import Attack, Notice, Outcome, Step, Trajectory, Verdict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,7 @@ class Row:
         group, index: Rollouts that are compared with each other share a group; the place within it.
         task_id, task_hash, family, stratum, setting, generation, split, goal: The task; the hash is its content's.
         world, world_version, seed: Where and with which seed.
+        max_actions: Most turns that the episode had; a proposal has none.
         steps: The trajectory's steps; a proposal has one, whose page is the prompt.
         final_page: The page after the last step.
         outcome, attack: As in `Trajectory`; the notice stands in its step.
@@ -68,6 +69,7 @@ class Row:
     world: str
     world_version: str
     seed: int
+    max_actions: int | None = None
     steps: tuple[Step, ...] = ()
     final_page: str = ""
     outcome: Outcome | None = None

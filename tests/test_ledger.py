@@ -22,6 +22,7 @@ FULL = replace(
     stage="stage2",
     round=2,
     phase="attack",
+    max_actions=12,
     steps=(
         Step("page A", "click(1)", "click(1)"),
         Step("page B", "hm", "", "expected an action", Notice("softened", "tags", "alert", "Press X", None)),
@@ -115,7 +116,7 @@ def test_named_part_written_again_leaves_the_same_bytes(tmp_path: Path) -> None:
     assert again.digest() == once.digest()
     # A replaced part does not take away pages that later parts point to.
     again.write([PLAIN], "s1-assess")
-    assert [row.final_page for row in again.rows()] == ["", "new"]
+    assert [row.final_page for row in again.rows()] == ["new", ""]
     assert again.digest() != once.digest()
 
 
@@ -154,7 +155,7 @@ def test_missing_ledger_and_other_schema_are_refused(tmp_path: Path) -> None:
     Ledger(tmp_path).write([PLAIN])
     file = tmp_path / "rollouts/00001.parquet"
     pq.write_table(pq.read_table(file).replace_schema_metadata({"advsim.ledger": "9"}), file)
-    with pytest.raises(LedgerError, match="ledger schema 9, this AdvSim reads schema 1"):
+    with pytest.raises(LedgerError, match="ledger schema 9, this AdvSim reads schema 2"):
         Ledger(tmp_path).table()
 
 
@@ -231,3 +232,26 @@ def test_really_full_disk_is_survived(tmp_path: Path) -> None:
     result = in_child(tmp_path, "", *unshare, f"{mount} '{tmp_path}'; exec \"$@\"", "sh")
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith(f"ledger {tmp_path}: cannot write (No space left on device)")
+
+
+def test_rows_come_in_the_order_of_writing(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    for name, seed in (("b", 1), ("a", 2), ("b", 3), ("c", 4)):  # b is written again, after a
+        ledger.write([replace(PLAIN, seed=seed, wall_s=float(seed))], name)
+    assert ledger.parts() == ["a", "b", "c"]
+    again = Ledger(tmp_path)
+    assert [row.seed for row in again.rows()] == again.table(["seed"])["seed"].to_pylist() == [2, 3, 4]
+    assert again.seconds() == [2.0, 3.0, 4.0]
+
+
+def test_a_ledger_that_lost_its_pages_takes_no_more(tmp_path: Path) -> None:
+    Ledger(tmp_path).write([FULL])
+    (tmp_path / "pages/00001.parquet").unlink()
+    for part in (None, "00001"):
+        with pytest.raises(LedgerError, match=r"part 00001 has lost its pages .*nothing written; restore") as caught:
+            Ledger(tmp_path).write([PLAIN], part)
+        assert "\n" not in str(caught.value)
+    assert Ledger(tmp_path).parts() == ["00001"]
+    (tmp_path / "rollouts/00001.parquet").unlink()
+    Ledger(tmp_path).write([FULL])  # as the line says
+    assert list(Ledger(tmp_path).rows()) == [FULL]
