@@ -66,8 +66,10 @@ def show_cells(cells: Sequence[Cell], title: str = "", *, markdown: bool = False
     """The table of results on standard output, or the same as Markdown text."""
     columns = ["executor", "world", "attacker"]
     columns += ["tasks"] if len({cell.tasks for cell in cells}) > 1 else []
+    columns += ["max_actions"] if len({cell.max_actions for cell in cells}) > 1 else []
     columns += ["stratum"] if any(cell.stratum for cell in cells) else []
-    heads = [*columns, "n", "errors", "strict %", "correct fields", "attack success %", "hijack begun %"]
+    heads = [column.replace("_", " ") for column in columns]
+    heads += ["n", "errors", "strict %", "correct fields", "attack success %", "hijack begun %"]
     lines = [
         [
             *(str(getattr(cell, column)) for column in columns),

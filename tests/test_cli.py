@@ -11,6 +11,7 @@ import pytest
 from advsim.cli import main
 from advsim.console import complain, show
 from advsim.ledger import Ledger
+from advsim.report.tables import evaluation, load
 from advsim.task import Task
 from benchmark_forms import save, stream
 
@@ -65,6 +66,20 @@ def test_eval_writes_the_contract(tmp_path: Path, task_file: Path, capsys: pytes
     # The same evaluation again takes the place of the first one in the ledger.
     assert main(arguments) == 0
     assert Ledger(ledger).table(["seed"]).num_rows == 10
+
+
+def test_one_ledger_of_several_evaluations_counts_each_episode_once(
+    tmp_path: Path, task_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = tmp_path / "ledger"
+    for more in (["--limit", "3"], ["--limit", "6"], ["--limit", "6", "--max-actions", "5"]):
+        assert main(["eval", "--tasks", str(task_file), *more, "--ledger", str(ledger)]) == 0
+        assert "max actions" not in capsys.readouterr().out
+    cells = evaluation(load(Ledger(ledger)))
+    assert [(cell.n, cell.max_actions) for cell in cells] == [(6, 5), (6, 12)]
+    assert main(["report", str(ledger)]) == 0
+    assert "max actions" in capsys.readouterr().out
+    assert '<th scope="col">max actions</th>' in (ledger / "report.html").read_text()
 
 
 def test_clean_oracle_has_no_attack_success(tmp_path: Path, task_file: Path) -> None:

@@ -108,13 +108,16 @@ def _cells(title: str, note: str, cells: Sequence[tables.Cell], by: str) -> str:
         return f"<h2>{title}</h2><p>No evaluation episodes in this ledger.</p>" if not by else ""
     if by == "family" and len({cell.stratum for cell in cells}) < 2:
         return ""
-    heads = ["executor", "world", "attacker", "tasks", *([by] if by else [])]
+    limited = len({cell.max_actions for cell in cells}) > 1
+    heads = ["executor", "world", "attacker", "tasks", *(["max actions"] if limited else []), *([by] if by else [])]
     numbers = ["n", "errors", "strict %", "correct fields", "attack success %", "hijack begun %"]
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     head += "".join(f'<th scope="col" class="n">{name}</th>' for name in numbers)
     body = []
     for cell in cells:
-        names = [cell.executor, cell.world, cell.attacker, cell.tasks, *([cell.stratum] if by else [])]
+        names = [cell.executor, cell.world, cell.attacker, cell.tasks]
+        names += [str(cell.max_actions)] if limited else []
+        names += [cell.stratum] if by else []
         values = [
             str(cell.n),
             str(cell.errors),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advsim.ledger import Ledger, Row
-from advsim.report.tables import cell, evaluation, load, observe, rounds
+from advsim.report.tables import cell, evaluated, evaluation, load, observe, rounds
 from advsim.task import Attack
 
 AIMED, AIMLESS = Attack("z", "z", 1, "click(1)", "forbidden"), Attack("z", "z", 1, None)
@@ -118,3 +118,50 @@ def test_ledger_on_disk_gives_the_same_table(tmp_path: Path) -> None:
     rows = [*ATTACKED, row("a", True), FAILED]
     Ledger(tmp_path).write(rows)
     assert load(Ledger(tmp_path)) == observe(rows)
+
+
+def test_an_episode_counts_once_and_the_last_written_wins(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    tasks = "abcde"
+    ledger.write([row(task, False, max_actions=12) for task in tasks[:3]], "z")
+    ledger.write([row(task, True, max_actions=12) for task in tasks], "a")  # written last, though first by name
+    ledger.write([row(task, False, max_actions=5) for task in tasks], "y")
+    ledger.write([row("a", False, max_actions=12, seed=1)], "b")
+    got = [(c.max_actions, c.n, c.strict) for c in evaluation(load(ledger))]
+    assert got == [(5, 5, 0.0), (12, 6, pytest.approx(5 / 6))]
+    assert evaluation(observe(ledger.rows())) == evaluation(load(ledger))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"checkpoint": "d"},
+        {"policy": "q"},
+        {"attacker": "template"},
+        {"attacker_checkpoint": "9"},
+        {"world": "browser/carbon"},
+        {"world_version": "2"},
+        {"task_hash": "changed"},
+        {"seed": 3},
+        {"max_actions": 5},
+        {"train_seed": 1},
+        {"split": "bench"},
+    ],
+)
+def test_what_makes_another_episode(other: dict[str, object]) -> None:
+    one = row("a", True, max_actions=12)
+    assert len(evaluated(observe([one, replace(one, **other)]))) == 2  # type: ignore[arg-type]
+    assert len(evaluated(observe([one, replace(one, run="again", strict_good=False, wall_s=3.0)]))) == 1
+
+
+def test_a_name_of_several_checkpoints_is_split() -> None:
+    def play(train_seed: int, checkpoint: str, policy: str = "robust3", **more: object) -> Row:
+        return row("a", True, train_seed=train_seed, policy=policy, checkpoint=checkpoint * 8, **more)
+
+    apart = [play(0, "aa"), play(1, "bb"), play(0, "cc", "base")]  # one checkpoint a training seed: one line
+    assert [(c.executor, c.n) for c in evaluation(observe(apart))] == [("base", 1), ("robust3", 2)]
+    clash = [*apart, play(1, "dd")]
+    lines = [(c.executor, c.n) for c in evaluation(observe(clash))]
+    assert lines == [("base", 1), ("robust3@aaaaaaaa", 1), ("robust3@bbbbbbbb", 1), ("robust3@dddddddd", 1)]
+    hunted = [play(0, "aa", attacker="adversary", attacker_checkpoint=name * 8) for name in ("ee", "ff")]
+    assert [c.attacker for c in evaluation(observe(hunted))] == ["adversary@eeeeeeee", "adversary@ffffffff"]
