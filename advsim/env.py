@@ -157,10 +157,12 @@ class FormsEnv(gymnasium.Env[Observation, str]):
         return self._observe(self._page.text), {"task": task.id}
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Do one action; see the class for the five values."""
+        """Do one action; see the class for the five values. Raises TypeError when it is no text."""
         task = self._task
         if task is None or self._over:
             raise RuntimeError("the episode is over: call reset() first")
+        if not isinstance(action, str):
+            raise TypeError(f"step: expected a text action such as 'click(12)', got {action!r:.80}")
         info: dict[str, Any] = {"task": task.id}
         before = self._page
         world = self._world

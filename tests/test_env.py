@@ -129,6 +129,16 @@ def test_what_is_no_action_costs_a_step():
     assert steps[3][4]["outcome"]["submitted"] is False
 
 
+@pytest.mark.parametrize("action", [None, 3, b"", ["click(2)"]])
+def test_what_is_no_text_is_refused_and_costs_nothing(action):
+    env = FormsEnv([TASK])
+    env.reset(seed=0)
+    with pytest.raises(TypeError, match="step: expected a text action such as 'click") as caught:
+        env.step(action)
+    assert "\n" not in str(caught.value)
+    assert env.step("noop()")[0]["step"] == 1
+
+
 def test_success_counts_without_the_message_when_time_is_up():
     assert play(FormsEnv([TASK], max_actions=3), RIGHT)[-1][1:4] == (1.0, False, True)
     assert play(FormsEnv([TASK], max_actions=4), RIGHT)[-1][1:4] == (1.0, True, False)
