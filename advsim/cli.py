@@ -31,6 +31,14 @@ Out = Annotated[Path | None, typer.Option("--out", help="The run's folder; an in
 ConfigFile = Annotated[Path, typer.Argument(help="A configuration, such as configs/tiny.yaml.")]
 
 
+TrainSeeds = Annotated[int, typer.Option(min=1, max=1000, help="Runs: the configuration's seed and those after it.")]
+RolloutSeeds = Annotated[int, typer.Option(min=1, max=1000, help="Episodes of each task in the evaluation.")]
+Docs = Annotated[Path, typer.Option(help="Where RESULTS.md, results.json and the plots go.")]
+StudyOut = Annotated[
+    Path | None, typer.Option("--out", help="The study's folder, runs/NAME-study by default; it goes on there.")
+]
+
+
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
@@ -125,6 +133,68 @@ def report(
     from advsim.commands import make_report
 
     make_report(run, markdown=markdown)
+
+
+@app.command()
+def study(
+    config: ConfigFile,
+    train_seeds: TrainSeeds = 3,
+    rollout_seeds: RolloutSeeds = 3,
+    out: StudyOut = None,
+    docs: Docs = Path("docs"),
+) -> None:
+    """Do a configuration's whole job once a training seed, then write the results with intervals.
+
+    Runs are in `OUT/seedN`; finished ones are skipped. `advsim results` writes the results again without training.
+
+    Example: `advsim study configs/tiny.yaml --train-seeds 3 --rollout-seeds 3`
+    """
+    from advsim.commands import run_study
+
+    run_study(config, out, docs, train_seeds=train_seeds, rollout_seeds=rollout_seeds)
+
+
+@app.command()
+def ablate(
+    config: ConfigFile,
+    switch: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="One mechanism; may be repeated, all by default: uniform-reward, any-failure, constant-reward, "
+            "no-history, no-stage1, no-difficulty-scale, no-kl, no-repetition."
+        ),
+    ] = None,
+    train_seeds: TrainSeeds = 3,
+    rollout_seeds: RolloutSeeds = 3,
+    out: StudyOut = None,
+    docs: Docs = Path("docs"),
+) -> None:
+    """Switch each mechanism off in turn and compare with the full method, paired.
+
+    Takes the full method's runs from the study in the same folder, or does them; ablations are in
+    `OUT/ablate/SWITCH/seedN`, and their table is in RESULTS.md beside the study's.
+
+    Example: `advsim ablate configs/tiny.yaml --switch no-history --switch no-kl --train-seeds 3`
+    """
+    from advsim.commands import run_study
+    from advsim.config import ABLATIONS
+
+    chosen = tuple(dict.fromkeys(switch or ABLATIONS))
+    run_study(config, out, docs, train_seeds=train_seeds, rollout_seeds=rollout_seeds, switches=chosen)
+
+
+@app.command()
+def results(
+    study: Annotated[Path, typer.Argument(help="A study's folder, as `advsim study` and `ablate` leave it.")],
+    docs: Docs = Path("docs"),
+) -> None:
+    """Write RESULTS.md, results.json and the plots of a study again, from its ledgers alone.
+
+    Example: `advsim results runs/tiny-study --docs docs`
+    """
+    from advsim.commands import make_results
+
+    make_results(study, docs)
 
 
 @app.command()

@@ -253,6 +253,48 @@ def train(config: Path, out: Path | None, parts: tuple[str, ...]) -> None:
     run(loaded, out if out is not None else Path("runs") / loaded.name, parts)
 
 
+def run_study(
+    config: Path,
+    out: Path | None,
+    docs: Path,
+    *,
+    train_seeds: int,
+    rollout_seeds: int,
+    switches: Sequence[str] = (),
+) -> None:
+    """`advsim study` and, with switches, `advsim ablate`: the runs that are missing, then the results.
+
+    Raises:
+        ConfigError: The configuration cannot be used.
+        UsageError: A switch is unknown or off already, or the results cannot be written where they are to go.
+    """
+    from advsim.config import ABLATIONS, load
+
+    loaded = load(config)
+    for name in switches:
+        if name not in ABLATIONS:
+            raise UsageError(f"--switch: expected one of {', '.join(ABLATIONS)}, got {name!r}")
+        if all(getattr(loaded.switches, key) == value for key, value in ABLATIONS[name].items()):
+            raise UsageError(f"--switch {name}: {config} has it off already, so there is nothing to compare with")
+    _check_folder(docs)
+    from advsim.training.study import jobs, study
+
+    folder = out if out is not None else Path("runs") / f"{loaded.name}-study"
+    study(jobs(loaded, folder, train_seeds=train_seeds, rollout_seeds=rollout_seeds, switches=switches))
+    make_results(folder, docs)
+
+
+def make_results(folder: Path, docs: Path) -> None:
+    """`advsim results`. Raises UsageError when the folder holds no study."""
+    from advsim.report import results
+
+    if not any(folder.glob("seed*/ledger/rollouts")):
+        raise UsageError(f"{folder}: holds no study (expected {folder / 'seed0' / 'ledger'}, as `advsim study` leaves)")
+    _check_folder(docs)
+    data = results.write(folder, docs)
+    print(f"{len(data['rows'])} rows, {len(data['differences'])} differences: {docs / 'RESULTS.md'}")
+
+
 def measure_speed(json_out: Path | None) -> None:
     """`advsim speed`."""
     if json_out is not None:
@@ -281,3 +323,13 @@ def _check_target(path: Path) -> None:
         raise UsageError(f"{path}: the folder {folder} does not exist")
     if not os.access(folder, os.W_OK):
         raise UsageError(f"{path}: the folder {folder} cannot be written to")
+
+
+def _check_folder(path: Path) -> None:
+    """Likewise for a folder that is made if it is not there. Raises UsageError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path}: expected a folder to write to: {error.strerror}") from error
+    if not os.access(path, os.W_OK):
+        raise UsageError(f"{path}: the folder cannot be written to")

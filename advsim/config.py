@@ -178,6 +178,19 @@ class Switches(_Section):
     adversary_mode: Literal["static", "reactive", "both"] = "static"
 
 
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "uniform-reward": {"uncertainty": False},
+    "any-failure": {"adversary_reward": "any_failure"},
+    "constant-reward": {"adversary_reward": "constant"},
+    "no-history": {"history": False},
+    "no-stage1": {"stage1": False},
+    "no-difficulty-scale": {"difficulty_scale": False},
+    "no-kl": {"kl": False},
+    "no-repetition": {"repetition": False},
+}
+"""Each mechanism switched off, by the name that `advsim ablate` gives it: what it sets in `Switches`."""
+
+
 class Stage1(_Section):
     """Curriculum and executor (`DESIGN.md` §3.8).
 

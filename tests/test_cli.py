@@ -15,7 +15,7 @@ from advsim.report.tables import evaluation, load
 from advsim.task import Task
 from benchmark_forms import save, stream
 
-COMMANDS = ("eval", "run", "stage1", "stage2", "report", "tasks", "page", "speed")
+COMMANDS = ("eval", "run", "stage1", "stage2", "report", "study", "ablate", "results", "tasks", "page", "speed")
 
 
 @pytest.fixture

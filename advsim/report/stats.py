@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -82,10 +83,39 @@ def bootstrap(counts: Counts, *, replicates: int = 4000, seed: int = 0) -> Inter
     return _percentiles(counts.value, _ratio(counts, rows, columns))
 
 
+def seed_values(conditions: Sequence[Counts]) -> Floats:
+    """The ratio of each training seed, shape (training seeds,); over several conditions the mean of their ratios.
+
+    NaN for a seed in which nothing was counted; a condition that a seed lacks is left out of that seed's mean.
+    """
+    return _seed_ratios(conditions, None)
+
+
+def seed_mean(conditions: Sequence[Counts], *, replicates: int = 4000, seed: int = 0) -> Interval:
+    """Mean over training seeds of `seed_values`, with its bootstrap interval (as in `bootstrap`).
+
+    Where every counted rollout agrees the bootstrap would claim certainty: Wilson's interval over the number of
+    counted tasks is given instead, as in `interval`.
+
+    Args:
+        conditions: One `Counts` a condition (one learned adversary each, say), all of the same seeds and tasks.
+        replicates: Bootstrap replicates.
+        seed: Of the resampling.
+    """
+    value = _nan_mean(seed_values(conditions))
+    if math.isnan(value):
+        return Interval(math.nan, math.nan, math.nan)
+    if value in (0.0, 1.0):
+        tasks = int((np.sum([c.den.sum(axis=0) for c in conditions], axis=0) > 0).sum())
+        return wilson(value * tasks, tasks)
+    rows, columns = _weights(conditions[0].den.shape, replicates, seed)
+    return _percentiles(value, _draws(conditions, rows, columns))
+
+
 def paired_difference(
     before: Sequence[Counts], after: Sequence[Counts], *, replicates: int = 4000, seed: int = 0
 ) -> Interval:
-    """Interval of `mean(after) - mean(before)`, each the mean of its ratios over the given conditions.
+    """Interval of `mean(after) - mean(before)`, each the mean over training seeds of `seed_values`.
 
     Every replicate draws the same tasks and training seeds for both sides. Only tasks in all of the counts take part.
 
@@ -105,18 +135,46 @@ def paired_difference(
         return Interval(math.nan, math.nan, math.nan)
     first, second = ([_select(c, shared) for c in side] for side in (before, after))
     rows, columns = _weights(first[0].den.shape, replicates, seed)
-    value = _mean([c.value for c in second]) - _mean([c.value for c in first])
-    draws = np.mean([_ratio(c, rows, columns) for c in second], axis=0)
-    draws = draws - np.mean([_ratio(c, rows, columns) for c in first], axis=0)
-    return _percentiles(value, draws)
+    value = _nan_mean(seed_values(second)) - _nan_mean(seed_values(first))
+    return _percentiles(value, _draws(second, rows, columns) - _draws(first, rows, columns))
 
 
+def _seed_ratios(conditions: Sequence[Counts], columns: Floats | None) -> Floats:
+    """Ratios of each seed under given task weights, shape (seeds, replicates), or (seeds,) with each task once."""
+    ratios = []
+    for c in conditions:
+        num, den = (c.num.sum(axis=1), c.den.sum(axis=1)) if columns is None else (c.num @ columns.T, c.den @ columns.T)
+        ratios.append(np.divide(num, den, out=np.full_like(num, np.nan), where=den > 0))
+    return _mean_where(np.stack(ratios), np.ones(len(ratios)))
+
+
+def _draws(conditions: Sequence[Counts], rows: Floats, columns: Floats) -> Floats:
+    """The statistic in each replicate: mean over the drawn seeds."""
+    return _mean_where(_seed_ratios(conditions, columns), rows.T)
+
+
+def _mean_where(values: Floats, weights: Floats) -> Floats:
+    """Weighted mean over the first axis of what is not NaN; NaN where nothing is left."""
+    weights = np.broadcast_to(weights.reshape(weights.shape + (1,) * (values.ndim - weights.ndim)), values.shape)
+    weights = np.where(np.isnan(values), 0.0, weights)
+    total, mass = (np.nan_to_num(values) * weights).sum(axis=0), weights.sum(axis=0)
+    result: Floats = np.divide(total, mass, out=np.full_like(total, np.nan), where=mass > 0)
+    return result
+
+
+def _nan_mean(values: Floats) -> float:
+    return float(_mean_where(values, np.ones(len(values))))
+
+
+@lru_cache(maxsize=16)
 def _weights(shape: tuple[int, ...], replicates: int, seed: int) -> tuple[Floats, Floats]:
     """How often each training seed and each task is drawn in each replicate."""
     seeds, tasks = shape
     rng = np.random.default_rng(seed)
     rows = rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=replicates).astype(np.float64)
     columns = rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=replicates).astype(np.float64)
+    rows.setflags(write=False)  # shared by all who ask for the same shape
+    columns.setflags(write=False)
     return rows, columns
 
 
@@ -139,7 +197,3 @@ def _select(counts: Counts, tasks: Sequence[str]) -> Counts:
     place = {task: index for index, task in enumerate(counts.tasks)}
     chosen = [place[task] for task in tasks]
     return Counts(tuple(tasks), counts.num[:, chosen], counts.den[:, chosen])
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

@@ -1,0 +1,76 @@
+"""Studies: one configuration with several training seeds, and each mechanism of the method switched off.
+
+Each training seed is a run of its own (`training.run`) in `seed<N>/` of the study's folder, an ablation's in
+`ablate/<switch>/seed<N>/`: done again with the same folder, finished steps are skipped, so a study goes on where it
+stopped and grows by asking for more seeds or switches. The numbers are `report.study`'s, from the ledgers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from advsim.config import ABLATIONS, Evaluation, RunConfig
+from advsim.report.study import ABLATED
+from advsim.training.stage2 import rounds
+
+
+def seeded(config: RunConfig, train_seeds: int, rollout_seeds: int) -> list[RunConfig]:
+    """The full method once a training seed: `config.seed` and the numbers after it; evaluated with R rollout seeds."""
+    seeds = tuple(range(rollout_seeds))
+    blocks = tuple(block.model_copy(update={"seeds": seeds}) for block in config.evaluation)
+    return [
+        config.model_copy(update={"seed": config.seed + number, "evaluation": blocks}) for number in range(train_seeds)
+    ]
+
+
+def ablated(config: RunConfig, switch: str) -> RunConfig:
+    """A configuration without one mechanism.
+
+    Only the last checkpoint is evaluated, and not in the browser (unless nothing else is asked for). Where there are
+    more rounds of stage 2 than in the full method, the adversaries evaluated are spread over them alike.
+
+    Raises:
+        KeyError: The switch is none of `config.ABLATIONS`.
+    """
+    switches = config.switches.model_copy(update=ABLATIONS[switch])
+    without = config.model_copy(update={"switches": switches})
+    more, fewer = rounds(without), rounds(config)
+
+    def attacker(name: str) -> str:
+        number = name.removeprefix("adversary")
+        if number == name or not number or not fewer:
+            return name
+        return f"adversary{max(1, round(int(number) * more / fewer))}"
+
+    def block(given: Evaluation) -> Evaluation:
+        attackers = tuple(attacker(name) for name in given.attackers)
+        return given.model_copy(update={"checkpoints": ("robust",), "attackers": attackers})
+
+    kept = [given for given in config.evaluation if given.world != "browser"] or list(config.evaluation)
+    return without.model_copy(update={"evaluation": tuple(block(given) for given in kept)})
+
+
+def jobs(
+    config: RunConfig, out: Path, *, train_seeds: int, rollout_seeds: int, switches: Sequence[str] = ()
+) -> list[tuple[RunConfig, Path]]:
+    """A study's runs and their folders: the full method's first, then each ablation's.
+
+    Raises:
+        KeyError: A switch is none of `config.ABLATIONS`.
+    """
+    full = seeded(config, train_seeds, rollout_seeds)
+    found = [(one, out / f"seed{one.seed}") for one in full]
+    for switch in switches:
+        found += [(ablated(one, switch), out / ABLATED / switch / f"seed{one.seed}") for one in full]
+    return found
+
+
+def study(work: Sequence[tuple[RunConfig, Path]]) -> None:
+    """Does the runs, one after the other; what is finished is skipped. Raises as `training.run.run` does."""
+    from advsim.training.console import console
+    from advsim.training.run import run
+
+    for number, (config, folder) in enumerate(work, 1):
+        console.print(f"run {number} of {len(work)}: {folder}", soft_wrap=True)
+        run(config, folder)
