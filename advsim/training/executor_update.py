@@ -10,7 +10,7 @@ from typing import Any
 from advsim.seeds import derive
 from advsim.training.console import Phase
 from advsim.training.rollouts import Input, play, score, solve_rates
-from advsim.training.steps import RunFolder, commit, read_json, write_json
+from advsim.training.steps import RunFolder, commit, contents, read_json, write_json
 from advsim.training.team import Team
 
 
@@ -104,7 +104,7 @@ async def executor_epochs(
 def publish(run: RunFolder, label: str, folder: Path) -> None:
     """Puts a checkpoint where people look for it: `adapters/<label>`."""
     target = run.path / "adapters" / label
-    if target.is_dir():
+    if target.is_dir() and contents(target) == contents(folder):
         return
     draft = target.with_name(f".{label}.tmp")
     shutil.rmtree(draft, ignore_errors=True)

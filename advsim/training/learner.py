@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -90,6 +91,7 @@ def update(
     seed: int,
     kl: bool = True,
     callbacks: Sequence[TrainerCallback] = (),
+    folder: Path | None = None,
 ) -> UpdateReport:
     """Trains one named adapter on samples, each seen once; all other weights stay as they are, bit for bit.
 
@@ -105,6 +107,7 @@ def update(
         seed: Decides the order.
         kl: False leaves the penalty towards the backbone out.
         callbacks: For tests and progress.
+        folder: Where the trainer's scratch folder, `.trainer-*.tmp`, lies meanwhile; None: with the system's own.
     """
     began = time.perf_counter()
     kept = [sample for sample in samples if any(sample.mask)]
@@ -117,11 +120,12 @@ def update(
         micro, rows = (2, rows + 1) if micro == 1 else (micro, rows + micro)
     # Set before the trainer is built: it takes the parameters that require a gradient at that moment.
     model.set_adapter(adapter)
-    with tempfile.TemporaryDirectory(prefix="advsim-trl-") as folder, _quiet(), _unpatched(model):
+    scratch = tempfile.TemporaryDirectory(prefix=".trainer-", suffix=".tmp", dir=folder)
+    with scratch as output, _quiet(), _unpatched(model):
         trainer = _Trainer(
             model=model,
             reward_funcs=_no_reward,
-            args=_arguments(folder, settings, micro, rows, seed, model),
+            args=_arguments(output, settings, micro, rows, seed, model),
             train_dataset=Dataset.from_dict({"prompt": [""] * (len(steps) * rows // 2)}),
             processing_class=tokenizer,
             rollout_func=_Rollouts([_pad_step(step, rows, tokenizer.pad_token_id) for step in steps]),

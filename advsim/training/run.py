@@ -38,7 +38,7 @@ def run(config: RunConfig, out: Path, parts: Sequence[str] = PARTS) -> None:
         for block in config.evaluation:
             load_tasks(block.tasks)
     with open_run(out, config, hash_weights(config)) as folder:
-        team = Team(config)
+        team = Team(config, folder.scratch)
 
         async def work() -> None:
             if "stage1" in parts and config.switches.stage1:

@@ -1,14 +1,16 @@
 """A run as a folder of named steps: each is done once, whole or not at all, and is skipped when it is there.
 
 - `manifest.json`: the configuration, its hash, and the versions and weights that the run began with.
-- `steps/<name>/`: what a step left. It is written beside and renamed into place, so a killed run goes on with the first
-  step that is missing; what a step reads is only the configuration and earlier steps, so it does the same again.
+- `steps/<name>/`: what a step left, and `files.json` with the SHA-256 of each of its files. It is written beside and
+  renamed into place, so a killed run goes on with the first step that is missing; what a step reads is only the
+  configuration and earlier steps, so it does the same again. One that has lost files is refused, not used.
 - `ledger/`: every rollout; a step writes its own part before its folder appears.
 - `adapters/<checkpoint>/`: the policies after each round. `progress.jsonl`: seconds, of no consequence.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -26,6 +28,7 @@ from advsim import __version__
 from advsim.config import RunConfig, parse
 from advsim.ledger import Ledger, Row
 
+_FILES = "files.json"
 _LIBRARIES = ("torch", "transformers", "peft", "trl", "numpy")
 
 
@@ -44,6 +47,11 @@ class RunFolder:
         self.path = path
         self.config = config
         self.ledger = Ledger(path / "ledger")
+
+    @property
+    def scratch(self) -> Path:
+        """Where temporary folders belong: what a killed process leaves there as `.*.tmp` is removed by `open_run`."""
+        return self.path / "steps"
 
     def done(self, name: str) -> bool:
         """Whether a step was finished."""
@@ -70,6 +78,7 @@ class RunFolder:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
         await work(draft)
+        write_json(draft / _FILES, contents(draft))
         commit(draft, target)
         return target
 
@@ -92,6 +101,24 @@ def commit(draft: Path, target: Path) -> None:
         shutil.rmtree(target)
     os.rename(draft, target)
     _sync(target.parent)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """SHA-256 (hex) of each file below a folder, by its path from there."""
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
+    return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def _check_step(folder: Path) -> None:
+    """Raises RunError when a finished step has not the files any more that it left."""
+    wanted: dict[str, str] = read_json(folder / _FILES)
+    found = contents(folder)
+    if wrong := [name for name in wanted if found.get(name) != wanted[name]]:
+        what = "missing" if wrong[0] not in found else "not as the step left it"
+        raise RunError(
+            f"{folder / wrong[0]}: {what}; restore it from a copy, or delete the folder {folder} and the steps after "
+            "it, then run the same command again"
+        )
 
 
 def _sync(path: Path) -> None:
@@ -128,7 +155,8 @@ def open_run(path: Path, config: RunConfig, weights: str) -> Iterator[RunFolder]
         weights: Hash of the backbone.
 
     Raises:
-        RunError: Another process holds it, or it was begun with another configuration, backbone or version.
+        RunError: Another process holds it, it was begun with another configuration, backbone or version, or a
+            finished step has lost files.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -145,6 +173,8 @@ def open_run(path: Path, config: RunConfig, weights: str) -> Iterator[RunFolder]
         _check_manifest(path, config, weights)
         for stale in (path / "steps").glob(".*.tmp"):
             shutil.rmtree(stale)
+        for step in sorted((path / "steps").glob("[!.]*")):
+            _check_step(step)
         yield RunFolder(path, config)
     finally:
         lock.release()

@@ -23,6 +23,7 @@ class Team:
 
     Args:
         config: The run's configuration.
+        scratch: Where the trainer's temporary folders lie; None: with the system's own.
 
     Attributes:
         engine: Runs all of them. chat: The backbone's chat format. backbone: Hash of its weights.
@@ -32,7 +33,7 @@ class Team:
         ConfigError: There is no usable backbone.
     """
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(self, config: RunConfig, scratch: Path | None = None) -> None:
         if config.engine.threads:
             torch.set_num_threads(config.engine.threads)
         model, self._tokenizer = weights.load(config.backbone)
@@ -52,6 +53,7 @@ class Team:
             memory_mb=config.engine.memory_mb,
         )
         self._config = config
+        self._scratch = scratch
         self._peft = weights.with_adapters(copy.deepcopy(model), config.lora, config.seed)
         self._initial = {role: weights.state(self._peft, role) for role in ROLES}
         self.checkpoints: dict[Role, str] = {}
@@ -135,6 +137,7 @@ class Team:
             self._config.learner,
             seed=seed,
             kl=self._config.switches.kl,
+            folder=self._scratch,
         )
         self._publish(role)
         return report

@@ -131,6 +131,21 @@ def test_only_the_named_adapter_changes(policy):
     assert changed == {key for key in before if ".adversary." in key}
 
 
+def test_the_trainers_folder_lies_where_it_is_told_and_goes(policy, tmp_path):
+    model, tokenizer = policy
+    seen = []
+
+    class Look(TrainerCallback):
+        def on_step_end(self, args, *more, **kwargs):
+            seen.extend(tmp_path.iterdir())
+            assert args.output_dir == str(seen[0])
+
+    update(model, tokenizer, "executor", draw(5), Learner(lr=1e-2), seed=0, callbacks=[Look()], folder=tmp_path)
+    assert len(seen) >= 1
+    assert all(folder.match(".trainer-*.tmp") for folder in seen)
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_the_penalty_zero_variance_moves_nothing(policy):
     model, tokenizer = policy
     move(model, "executor")

@@ -1,6 +1,7 @@
 """A run's folder: done once, whole or not at all, by one process, with one configuration."""
 
 import asyncio
+import shutil
 import subprocess
 import sys
 
@@ -44,7 +45,57 @@ def test_a_step_that_fails_leaves_nothing_and_is_done_again(tmp_path):
     with open_run(tmp_path, CONFIG, "w") as run:
         assert not list((tmp_path / "steps").iterdir())
         folder = asyncio.run(run.step("first", write(3)))
-    assert [file.name for file in folder.iterdir()] == ["value.json"]
+    assert sorted(file.name for file in folder.iterdir()) == ["files.json", "value.json"]
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (lambda step: [shutil.rmtree(step), step.mkdir()], r"first/files\.json: cannot be read \(.*No such file"),
+        (lambda step: (step / "value.json").unlink(), r"first/value\.json: missing"),
+        (lambda step: shutil.rmtree(step / "executor"), r"first/executor/adapter\.bin: missing"),
+        (lambda step: (step / "value.json").write_text("2\n"), r"first/value\.json: not as the step left it"),
+    ],
+)
+def test_a_step_that_lost_files_is_refused(tmp_path, harm, says):
+    async def work(folder):
+        write_json(folder / "value.json", 1)
+        (folder / "executor").mkdir()
+        (folder / "executor" / "adapter.bin").write_bytes(b"\0\1")
+
+    with open_run(tmp_path, CONFIG, "w") as run:
+        step = asyncio.run(run.step("first", work))
+    harm(step)
+    wanted = says + ".*delete the folder .*first and the steps after it"
+    with pytest.raises(RunError, match=wanted) as caught, open_run(tmp_path, CONFIG, "w"):
+        pass
+    assert "\n" not in str(caught.value)
+    shutil.rmtree(step)  # as the line says
+    with open_run(tmp_path, CONFIG, "w") as run:
+        asyncio.run(run.step("first", work))
+    with open_run(tmp_path, CONFIG, "w") as run:
+        assert run.done("first")
+
+
+def test_an_emptied_checkpoint_is_published_again(tmp_path):
+    from advsim.training.executor_update import publish
+
+    with open_run(tmp_path, CONFIG, "w") as run:
+        folder = asyncio.run(run.step("first", write(1)))
+        target = tmp_path / "adapters" / "robust1"
+        for _ in range(2):
+            publish(run, "robust1", folder)
+            assert read_json(target / "value.json") == 1
+            (target / "value.json").unlink()
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    with open_run(tmp_path, CONFIG, "w") as run:
+        left = run.scratch / ".trainer-abc.tmp"
+        left.mkdir(parents=True)
+        (left / "checkpoint").write_text("")
+    with open_run(tmp_path, CONFIG, "w"):
+        assert not left.exists()
 
 
 def test_another_configuration_is_refused_with_the_difference(tmp_path):
