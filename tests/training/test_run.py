@@ -75,6 +75,7 @@ def test_killed_runs_go_on_and_end_bit_for_bit_alike(config_file, finished, tmp_
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert digests(tmp_path / "run") == digests(finished)
+    assert not list((tmp_path / "run").rglob("*.tmp"))
 
 
 def progress(out: Path) -> int:
@@ -108,6 +109,7 @@ def test_the_ledger_adds_up(finished):
     for row in rows:
         assert row.config_hash
         assert (row.error is None) or (row.reward is None and row.good is None)
+        assert row.max_actions == (6 if row.role == "executor" else None)
         if row.role == "executor" and row.phase == "update":
             groups[row.stage, row.round, row.update, row.group].append(row)
     assert any(row.advantage for group in groups.values() for row in group), "no group teaches anything"
