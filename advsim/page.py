@@ -22,7 +22,7 @@ from `parse_line`.
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -228,19 +228,24 @@ class Page:
     Args:
         nodes: The nodes, in document order.
         text: The serialised page where the caller already has it (trusted, for speed); else made on demand.
+        keys: By bid, the keys of the controls that the task's expectation names, where the world tells them (the
+            browser, of a page that was not made here). Only scripted agents look at them: they are no part of
+            the text, and equal pages may differ in them.
     """
 
-    __slots__ = ("_hash", "_index", "_repeated", "_text", "nodes")
+    __slots__ = ("_hash", "_index", "_repeated", "_text", "keys", "nodes")
 
     nodes: tuple[Node, ...]
+    keys: Mapping[int, str]
     _text: str | None
     _hash: int | None
     _index: dict[int, int] | None
     _repeated: frozenset[int]
 
-    def __init__(self, nodes: Iterable[Node], text: str | None = None) -> None:
+    def __init__(self, nodes: Iterable[Node], text: str | None = None, keys: Mapping[int, str] | None = None) -> None:
         _set(self, "nodes", nodes if type(nodes) is tuple else tuple(nodes))
         _set(self, "_text", text)
+        _set(self, "keys", {} if keys is None else keys)
         _set(self, "_hash", None)
         _set(self, "_index", None)
 
@@ -251,7 +256,7 @@ class Page:
         raise AttributeError(f"a Page is immutable; cannot delete {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Page, (self.nodes, self._text)
+        return Page, (self.nodes, self._text, self.keys)
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -34,6 +34,12 @@ class Expectation(BaseModel):
     forbidden: tuple[str, ...] = ()
     review: str | None = None
 
+    @property
+    def named(self) -> frozenset[str]:
+        """The keys of all controls that it names."""
+        review = {self.review} if self.review else set()
+        return frozenset({*self.values, *self.protected, *self.forbidden, self.final} | review)
+
     @model_validator(mode="after")
     def _disjoint(self) -> Expectation:
         if both := set(self.values) & set(self.protected):
@@ -78,9 +84,7 @@ class Task(BaseModel):
             raise ValueError("a task has exactly one of form, page and html")
         if self.form is not None and self.expectation is not None:
             known = {c.key for c in self.form.controls}
-            e = self.expectation
-            named = {*e.values, *e.protected, *e.forbidden, e.final} | ({e.review} if e.review else set())
-            if missing := named - known:
+            if missing := self.expectation.named - known:
                 raise ValueError(f"the expectation names controls that the form lacks: {sorted(missing)}")
         return self
 

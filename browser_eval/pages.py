@@ -81,13 +81,16 @@ def _check(page: Path, html: str, expectation: Expectation) -> None:
     found.close()
     if found.scripts:
         return
+    if not found.controls and found.frames:
+        raise PageTaskError(
+            f"{page}: its form is in an iframe, which is not read; give the frame's own HTML as the page"
+        )
     if not found.controls:
         raise PageTaskError(f"{page}: no form on this page: it has no field and no button")
-    e = expectation
-    named = {*e.values, *e.protected, *e.forbidden, e.final} | ({e.review} if e.review else set())
-    if missing := sorted(named - found.keys):
+    if missing := sorted(expectation.named - found.keys):
         known = ", ".join(sorted(found.keys)[:20])
-        raise PageTaskError(f"{page}: no control has the key {', '.join(missing)}; the page has {known}")
+        frames = "; it has an iframe too, which is not read" if found.frames else ""
+        raise PageTaskError(f"{page}: no control has the key {', '.join(missing)}; the page has {known}{frames}")
 
 
 class _Controls(HTMLParser):
@@ -98,6 +101,7 @@ class _Controls(HTMLParser):
         self.keys: set[str] = set()
         self.controls = 0
         self.scripts = False
+        self.frames = False
         self._texts: list[tuple[str, list[str]]] = []
         self._labels: dict[str, str] = {}
 
@@ -105,6 +109,8 @@ class _Controls(HTMLParser):
         given = {k: v or "" for k, v in attrs}
         if tag == "script" or any(k.startswith("on") for k in given):
             self.scripts = True
+        if tag in ("iframe", "frame"):
+            self.frames = True
         if tag in ("button", "label", "a"):
             self._texts.append((tag, []))
         widget = given.get("role") in ("button", "checkbox", "switch", "radiogroup", "listbox", "textbox", "combobox")

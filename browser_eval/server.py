@@ -9,7 +9,7 @@ import asyncio
 import errno
 import mimetypes
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from email.message import Message
 from email.parser import BytesParser
@@ -59,6 +59,18 @@ class Served:
     policy: str = POLICY
     submission: Submission | None = None
     received: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def texts(self, urls: Iterable[str]) -> list[str]:
+        """The texts of those of these addresses that are files beside this page; of at most 2 MB each."""
+        found = []
+        base = self.url.removesuffix(self.path)
+        for url in urls:
+            if self.root is None or not url.startswith(base):
+                continue
+            file = (self.root / unquote(urlsplit(url.removeprefix(base)).path)).resolve()
+            if file.is_relative_to(self.root.resolve()) and file.is_file() and file.stat().st_size <= 2_000_000:
+                found.append(file.read_text("utf-8", "replace"))
+        return found
 
     def receive(self, fields: list[tuple[str, str]]) -> None:
         """Record a submission; only the first counts."""

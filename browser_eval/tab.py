@@ -70,6 +70,7 @@ class Tab:
         self._leaving = False
         self._reason = ""  # of the latest navigation
         self._scripted = False
+        self._named: frozenset[str] = frozenset()
         self._loaded = asyncio.Event()
         self._bids: dict[int, int] = {}
         self._next_bid = 1
@@ -159,13 +160,14 @@ class Tab:
         self._next_bid = 1
         self.messages.clear()
 
-    async def guard(self, served: Served, origin: str) -> None:
+    async def guard(self, served: Served, origin: str, named: frozenset[str]) -> None:
         """Prepare the tab for a page that was not made here, once and for all.
 
         Its random numbers become the same in each episode, so that a fork can be replayed. Its forms may name any
-        address: what they send anywhere but to `origin` is received here. Its links lead nowhere but to `origin`.
+        address: what they send anywhere is received here. Its links lead nowhere but to `origin`. `observe` tells
+        which bids have the keys `named`.
         """
-        self._scripted = True
+        self._scripted, self._named = True, named
         await self.cdp.send("Page.addScriptToEvaluateOnNewDocument", {"source": _SEEDED})
         self.cdp.on("Fetch.requestPaused", lambda e: asyncio.ensure_future(self._intercept(e, served, origin)))
         await self.cdp.send("Fetch.enable", {"patterns": [{"urlPattern": "*", "resourceType": "Document"}]})
@@ -175,7 +177,9 @@ class Tab:
         form = self._reason.startswith("formSubmission") and event.get("frameId") == self._frame
         own = request["url"].startswith(f"{origin}/")
         try:
-            if own and not (form and request["method"] == "GET"):
+            if own and form and request["method"] == "POST":  # whatever the path: the page's own server is ours
+                await self.cdp.send("Fetch.continueRequest", ident | {"url": f"{origin}/submit/{served.token}"})
+            elif own and not form:
                 await self.cdp.send("Fetch.continueRequest", ident)
             elif form:
                 await self._receive(request, served)
@@ -265,7 +269,29 @@ class Tab:
             if "readonly" in answer["node"].get("attributes", [])[::2]
         )
         clickable = await self._clickable() if self._scripted else frozenset()
-        return tree.build(nodes, self._bid, readonly, clickable)
+        page = tree.build(nodes, self._bid, readonly, clickable)
+        keys = await self._keys() if self._named else {}
+        return Page(page.nodes, keys={n.bid: keys[n.bid] for n in page.nodes if n.bid in keys}) if keys else page
+
+    async def _keys(self) -> dict[int, str]:
+        """By bid, the keys of the controls that the expectation names and that the page has."""
+        asked = await self.cdp.send(
+            "Runtime.callFunctionOn",
+            {
+                "functionDeclaration": "(named) => advsim.controls(named).flat()",
+                "executionContextId": await self._isolated(),
+                "arguments": [{"value": sorted(self._named)}],
+            },
+        )
+        held = asked["result"]["objectId"]
+        told = await self.cdp.send("Runtime.getProperties", {"objectId": held, "ownProperties": True})
+        flat = [p["value"] for p in told["result"] if p["name"].isdigit()]  # element, key, element, key, …
+        nodes = await asyncio.gather(
+            *(self.cdp.send("DOM.describeNode", {"objectId": element["objectId"]}) for element in flat[::2])
+        )
+        await self.cdp.send("Runtime.releaseObject", {"objectId": held})
+        by_backend = zip((n["node"]["backendNodeId"] for n in nodes), (key["value"] for key in flat[1::2]), strict=True)
+        return {self._bids[backend]: key for backend, key in by_backend if backend in self._bids}
 
     async def _clickable(self) -> frozenset[int]:
         """Elements that listen to clicks: on a page without semantics nothing else tells that they are controls."""

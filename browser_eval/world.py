@@ -16,6 +16,7 @@ from advsim.world.base import WorldError
 from advsim.world.refuse import refusal
 from browser_eval import hands
 from browser_eval.html import Skin, form_page
+from browser_eval.mentions import Mentions
 from browser_eval.outcome import Record
 from browser_eval.server import FormServer, Served
 from browser_eval.site import Site
@@ -178,10 +179,35 @@ class BrowserWorld:
             self._served = server.publish(lambda _: html, root=site.root, path=site.path, policy="")
         self._record = Record(task, self._served)
         if fresh:
-            await self._tab.guard(self._served, server.origin)
+            named = task.expectation.named if task.expectation is not None else frozenset()
+            await self._tab.guard(self._served, server.origin, named)
         await self._tab.navigate(self._served.url)
         await self._tab.settle(scripted=fresh)
         self._page = await self._tab.observe()
+        if fresh:
+            await self._check_keys()
+
+    async def _check_keys(self) -> None:
+        """Refuse an expectation that names what the page neither has nor could make. Raises PageError."""
+        assert self._task is not None
+        assert self._tab is not None
+        assert self._served is not None
+        if self._task.expectation is None:
+            return
+        named = sorted(self._task.expectation.named)
+        here = set(await self._tab.call("(named) => advsim.controls(named).map(([, key]) => key)", named))
+        if len(here) == len(named):
+            return
+        # Script may still make it, from what it holds.
+        source, loaded, known = await self._tab.call("() => [advsim.source(), advsim.loaded(), advsim.keys()]")
+        frames = await self._tab.call("() => document.querySelector('iframe, frame') !== null")
+        mentioned = Mentions([self._served.html.decode("utf-8", "replace"), source, *self._served.texts(loaded)])
+        if missing := [key for key in named if key not in here and key not in mentioned]:
+            raise PageError(
+                f"no control has the key {', '.join(missing)}, and no script of the page mentions it; "
+                f"the page has {', '.join(known[:20]) or 'no control'}"
+                f"{'; it has an iframe too, which is not read' if frames else ''}"
+            )
 
     # --- a step -----------------------------------------------------------------------------------------------
 

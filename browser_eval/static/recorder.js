@@ -59,6 +59,23 @@
     return key;
   };
 
+  // The controls that have one of these keys, each with its key.
+  const controls = (wanted) => {
+    const names = new Set(wanted);
+    const all = document.querySelectorAll(`${FIELDS}, ${WIDGETS}, ${BUTTONS}, [id], [name]`);
+    return [...all].flatMap((el) => (names.has(keyOf(el)) ? [[el, keyOf(el)]] : []));
+  };
+
+  // Every key that something to fill in or to press has.
+  const keys = () => {
+    const all = document.querySelectorAll(`${FIELDS}, ${WIDGETS}, ${BUTTONS}`);
+    return [...new Set([...all].filter((el) => el.type !== "hidden").map(keyOf).filter(Boolean))];
+  };
+
+  // The page as it stands, and the files that it has loaded.
+  const source = () => document.documentElement.outerHTML;
+  const loaded = () => performance.getEntriesByType("resource").map((entry) => entry.name);
+
   const widgetValue = (el) => {
     const role = el.getAttribute("role");
     if (role === "switch" || role === "checkbox") return el.getAttribute("aria-checked") === "true" ? "on" : "";
@@ -248,5 +265,5 @@
 
   const hasFocus = () => document.activeElement !== null && document.activeElement !== document.body;
 
-  globalThis.advsim = { hasFocus, values, notice, spot, flush, rest };
+  globalThis.advsim = { controls, hasFocus, keys, loaded, source, values, notice, spot, flush, rest };
 })();

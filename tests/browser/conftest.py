@@ -35,7 +35,9 @@ class Chrome:
     def html(self, body: str, *actions: str, **expectation: Any) -> Visit:
         """The same for a page given by its body."""
         expected = {"values": {"x": "y"}, "final": "go"} | expectation
-        html = f"<!doctype html><html><head><title>T</title></head><body>{body}</body></html>"
+        # A page that never mentions a key of its expectation is refused.
+        keys = "<!-- x go -->"
+        html = f"<!doctype html><html><head><title>T</title>{keys}</head><body>{body}</body></html>"
         return self.visit(Task(id="page", goal="g", html=html, expectation=expected), *actions)
 
 

@@ -10,6 +10,7 @@ import pytest
 from conftest import Chrome, Visit, run
 
 from advsim.rewards.strict import strict
+from advsim.world.base import WorldError
 from browser_eval.pages import PageTaskError, load_page_task
 from browser_eval.pool import BrowserPool
 
@@ -95,6 +96,10 @@ ENDS = {
     "a form that is got": f"<form>{FIELD}<button name=go>Go</button></form>",
     "a form for another host": f"<form method=post action=https://a.test/x>{FIELD}<button name=go>Go</button></form>",
     "a form got from another host": f"<form action=http://example.com/x?a=b>{FIELD}<button name=go>Go</button></form>",
+    "a form for another path": f"<form method=post action=/x>{FIELD}<button name=go>Go</button></form>",
+    "parts for another path": (
+        f"<form method=post action=/x/y?z=1 enctype=multipart/form-data>{FIELD}<button name=go>Go</button></form>"
+    ),
     "a form in parts": f"<form method=post enctype=multipart/form-data>{FIELD}<button name=go>Go</button></form>",
     "a submit that a script takes": (
         f"<form onsubmit='event.preventDefault(); this.remove()'>{FIELD}<button name=go>Go</button></form>"
@@ -120,6 +125,16 @@ def test_every_way_in_which_a_form_ends(chrome: Chrome, how: str) -> None:
     assert outcome.submitted
     assert outcome.values["who"] == "Ann & Bo"
     assert outcome.events == (("edit", "who"), ("activate", "go"))
+    visit.close()
+
+
+def test_a_form_posted_to_another_path_is_received_by_the_server(chrome: Chrome) -> None:
+    body = "<form method=post action=/x enctype=multipart/form-data>" + FIELD
+    visit = chrome.html(body + "<input type=hidden name=csrf value=t><button name=go value=1>Go</button></form>")
+    visit.do("fill({Who}, 'Ann')")
+    visit.do("click({Go})")
+    assert visit.outcome.values == {"who": "Ann", "csrf": "t", "go": "1"}
+    assert visit.page.nodes[0].name == "Received"
     visit.close()
 
 
@@ -201,6 +216,8 @@ GOOD_PAGE = ENDS["a form without an action"]
     ("page", "task", "said"),
     [
         ("<p>Only text</p>", GOOD_TASK, "no form on this page"),
+        ("<iframe srcdoc='<input name=who>'></iframe>", GOOD_TASK, "its form is in an iframe, which is not read"),
+        ("<iframe src=f.html></iframe><button name=go>Go</button>", GOOD_TASK, "has an iframe too, which is not read"),
         (GOOD_PAGE, {**GOOD_TASK, "goals": 1}, "unknown keys goals"),
         (GOOD_PAGE, {"goal": "g"}, "expectation"),
         (GOOD_PAGE, {"expectation": GOOD_TASK["expectation"]}, "goal"),
@@ -247,3 +264,52 @@ def test_a_page_loads_files_from_its_folder_only(write: Any, tmp_path: Path) -> 
     inner.mkdir()
     with pytest.raises(PageTaskError, match="not below the folder"):
         load_page_task(page, task, root=inner)
+
+
+@pytest.mark.parametrize(
+    ("script", "key", "there"),
+    [
+        ("document.title = 'x'", "whom", False),
+        ("document.body.append(document.createElement('iframe'))", "whom", False),
+        ("addEventListener('click', () => { document.body.innerHTML = '<input name=later>' })", "later", True),
+        ("const make = (i) => '<input name=ch' + i + '>'", "ch7", True),
+        ("const make = (kind) => `<input name=${kind}Name>`; make('user')", "userName", True),
+    ],
+)
+def test_a_wrong_key_on_a_page_with_script_is_an_error(write: Any, script: str, key: str, there: bool) -> None:
+    expectation = {"values": {"who": "x", key: "y"}, "final": "go"}
+    page, data = write(f"{GOOD_PAGE}<script>{script}</script>", {"goal": "g", "expectation": expectation})
+    task, site = load_page_task(page, data)
+
+    async def main() -> str:
+        async with BrowserPool(site=site) as pool:
+            world = pool.world()
+            try:
+                await world.reset(task)
+            except WorldError as error:
+                return str(error)
+            finally:
+                await world.close()
+        return ""
+
+    said = run(main())
+    missing = "reset: no control has the key whom, and no script of the page mentions it; the page has who, go"
+    if "iframe" in script:
+        missing += "; it has an iframe too, which is not read"
+    assert said == ("" if there else missing)
+
+
+def test_a_key_that_a_script_file_mentions(write: Any, tmp_path: Path) -> None:
+    (tmp_path / "make.js").write_text("onclick = () => document.write('<input name=later>')")
+    expectation = {"values": {"later": "x"}, "final": "go"}
+    task, site = load_page_task(
+        *write(f"{GOOD_PAGE}<script src=make.js></script>", {"goal": "g", "expectation": expectation})
+    )
+
+    async def main() -> None:
+        async with BrowserPool(site=site) as pool:
+            world = pool.world()
+            await world.reset(task)
+            await world.close()
+
+    run(main())
