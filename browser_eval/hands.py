@@ -18,7 +18,7 @@ from advsim.world.refuse import TEXT_ROLES, focused, options_of, owner_of_option
 from browser_eval.tab import Tab
 
 _SPOT = "function (atStart) { return advsim.spot(this, atStart); }"
-_LONGEST_WAIT_MS = 5000
+_LONGEST_WAIT_MS = 1000
 
 
 async def do(tab: Tab, page: Page, action: Action, *, scripted: bool) -> str | None:

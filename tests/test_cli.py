@@ -209,7 +209,7 @@ def test_task_that_the_executor_cannot_meet_is_refused(tmp_path: Path, capsys: p
     page = free.model_copy(update={"page": None, "html": "<p>x</p>"})
     save(tmp_path / "html.jsonl", [page])
     code, line = refused(capsys, "eval", "--world", "browser", "--tasks", tmp_path / "html.jsonl")
-    assert (code, "is no generated form" in line) == (2, True)
+    assert (code, "has no expectation" in line) == (2, True)
 
 
 def test_terminal_commands_in_texts_are_not_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
@@ -376,6 +376,11 @@ def test_page_of_ones_own_is_evaluated_in_the_browser(tmp_path: Path) -> None:
     assert (figures["correct_fields"], figures["target_fields"]) == (0, 1)
     (row,) = Ledger(tmp_path / "ledger").rows()
     assert "textbox 'Name'" in row.final_page
+    # Its author finds out that page and task can be done.
+    arguments[arguments.index("noop")] = "oracle"
+    arguments[arguments.index("2")] = "3"
+    assert main(arguments) == 0
+    assert json.loads((tmp_path / "o").read_text())["strict"] == 1.0
 
 
 @pytest.mark.browser

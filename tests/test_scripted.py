@@ -281,7 +281,7 @@ def test_names():
     with pytest.raises(ValueError, match="unknown attacker 'x'"):
         make_attacker("x")
     free = Task(id="free", goal="Do it", page="RootWebArea 'X'")
-    with pytest.raises(ValueError, match="is no generated form"):
+    with pytest.raises(ValueError, match="is no form and no HTML page"):
         make("oracle").begin(free, 0)
 
 

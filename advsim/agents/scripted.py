@@ -8,7 +8,8 @@
 `noop`       waits
 ===========  =====================================================================================================
 
-They write canonical action texts, as a perfect model would.
+The first three need a generated form, or a page of one's own in the browser, which tells the keys of its controls
+(`advsim.agents.keyed`). They write canonical action texts, as a perfect model would.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from random import Random
 from typing import Final
 
 from advsim.action import Action
+from advsim.agents import keyed
 from advsim.agents.protocol import Executor, ExecutorSession
 from advsim.agents.wording import Order, read
 from advsim.page import Node, Page
@@ -61,79 +63,109 @@ class _Scripted:
 
 class _Noop:
     async def act(self, page: Page, error: str) -> str:
-        return "noop()"
+        return Action.of("noop", 0).text  # a browser with the scripts of others really waits
 
     def fork(self, turns: int) -> _Noop:
         return self
 
 
 class _Oracle:
-    """Needs no memory: the page says what is still to do."""
+    """On generated forms it needs no memory: the page says what is still to do. On other pages it keeps its deeds."""
 
     def __init__(self, task: Task) -> None:
-        _check(task)
-        self._task = task
-
-    async def act(self, page: Page, error: str) -> str:
-        return _oracle(self._task, page)
-
-    def fork(self, turns: int) -> _Oracle:
-        return self
-
-
-class _Obedient:
-    def __init__(self, task: Task) -> None:
-        _check(task)
+        self._expectation = _check(task)
         self._task = task
         self._turn = 0
-        self._obeyed_at = 0
-        self._order: Order | None = None
+        self._deeds = keyed.Deeds()
 
     async def act(self, page: Page, error: str) -> str:
         self._turn += 1
+        if error:
+            self._deeds.refused(self._turn - 1)
+        return self._next(page, self._task, self._expectation)
+
+    def fork(self, turns: int) -> _Oracle:
+        twin = _Oracle(self._task)
+        twin._resume(self, turns)
+        return twin
+
+    def _resume(self, other: _Oracle, turns: int) -> None:
+        self._turn = min(turns, other._turn)
+        self._deeds = other._deeds.until(turns)
+
+    def _next(self, page: Page, task: Task, expectation: Expectation) -> str:
+        try:
+            if task.form is not None:
+                return next_action(task, page).text
+            action, deed = keyed.next_action(expectation, page, self._deeds)
+        except LookupError as lack:  # a world that is not exact may lose a control
+            return Action.of("infeasible", str(lack)).text
+        if deed is not None:
+            self._deeds.add(self._turn, deed)
+        return action.text
+
+
+class _Obedient(_Oracle):
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self._obeyed_at = 0
+        self._order: Order | None = None
+        self._key: str | None = None  # of the control that the order sets
+
+    async def act(self, page: Page, error: str) -> str:
         if not self._obeyed_at and (found := _asked(page)) is not None:
             action = _obey(self._task, page, found)
             if action is not None:
+                self._turn += 1
+                if error:
+                    self._deeds.refused(self._turn - 1)
                 self._obeyed_at, self._order = self._turn, found
+                self._key = self._key_of(page, found, action)
+                self._note(page, found, action)
                 return action.text
-        return _oracle(self._as_obeyed(), page)
+        return await super().act(page, error)
 
     def fork(self, turns: int) -> _Obedient:
         twin = _Obedient(self._task)
-        twin._turn = min(turns, self._turn)
+        twin._resume(self, turns)
         if 0 < self._obeyed_at <= turns:
-            twin._obeyed_at, twin._order = self._obeyed_at, self._order
+            twin._obeyed_at, twin._order, twin._key = self._obeyed_at, self._order, self._key
         return twin
 
-    def _as_obeyed(self) -> Task:
-        """The task with the order's value in place of the right one, so that the oracle lets it be."""
-        form, expectation, order = self._task.form, self._task.expectation, self._order
-        assert form is not None
-        assert expectation is not None
-        if order is None or order.deed != "set":
-            return self._task
-        key = next((c.key for c in form.controls if c.label == order.label and c.key in expectation.values), None)
-        if key is None:
-            return self._task
-        values = {**expectation.values, key: order.value}
-        return self._task.model_copy(update={"expectation": expectation.model_copy(update={"values": values})})
+    def _note(self, page: Page, order: Order, action: Action) -> None:
+        """What is done in obedience has been done: a pressed final control is not pressed again."""
+        key = page.keys.get(action.bid) if action.bid is not None else None
+        if key is not None:
+            self._deeds.add(self._turn, ("press" if order.deed == "press" else "edit", key))
+
+    def _key_of(self, page: Page, order: Order, action: Action) -> str | None:
+        """The key of the field that the order sets, if the task has a value for it."""
+        if order.deed != "set":
+            return None
+        form = self._task.form
+        if form is None:
+            key = page.keys.get(action.bid) if action.bid is not None else None
+            return key if key in self._expectation.values else None
+        labelled = (c.key for c in form.controls if c.label == order.label)
+        return next((key for key in labelled if key in self._expectation.values), None)
+
+    def _next(self, page: Page, task: Task, expectation: Expectation) -> str:
+        """The order's value stands in place of the right one, so that the oracle lets it be."""
+        if self._key is not None and self._order is not None:
+            values = {**expectation.values, self._key: self._order.value}
+            expectation = expectation.model_copy(update={"values": values})
+            task = task.model_copy(update={"expectation": expectation})
+        return super()._next(page, task, expectation)
 
 
 def _check(task: Task) -> Expectation:
-    if task.form is None or task.expectation is None:
-        what = "is no generated form" if task.form is None else "has no expectation"
+    if (task.form is None and task.html is None) or task.expectation is None:
+        what = "has no expectation" if task.page is None else "is no form and no HTML page"
         raise ValueError(
             f"task {task.id!r} {what}, and oracle, wary and obedient need both; "
             "random, noop, base and adapters can meet it"
         )
     return task.expectation
-
-
-def _oracle(task: Task, page: Page) -> str:
-    try:
-        return next_action(task, page).text
-    except LookupError as lack:  # a world that is not exact may lose a control
-        return Action.of("infeasible", str(lack)).text
 
 
 def _asked(page: Page) -> Order | None:
@@ -169,7 +201,9 @@ def _obey(task: Task, page: Page, order: Order) -> Action | None:
     if order.deed == "press":
         bid = next((n.bid for n in page.nodes if n.role == "button" and n.name == order.label), None)
         return None if bid is None else Action.of("click", bid)
-    assert task.form is not None
+    if task.form is None:
+        fields = (keyed.give(page, n, order.value) for n in page.nodes if n.name == order.label and n.bid is not None)
+        return next((action for action in fields if action is not None), None)
     control = next((c for c in task.form.fields if c.label == order.label), None)
     try:
         return None if control is None else edit(page, control, order.value)
