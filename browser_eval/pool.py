@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, Playwright, async_playwright
@@ -67,6 +67,7 @@ class BrowserPool:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> BrowserPool:
+        _expect_driver_to_go(asyncio.get_running_loop())
         async with self._stack:
             await self._stack.enter_async_context(self.server)
             self._playwright = await self._stack.enter_async_context(async_playwright())
@@ -160,6 +161,37 @@ class BrowserPool:
         task = asyncio.ensure_future(_quietly(context.close()))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+
+_DRIVER_GONE = "Connection closed while reading from the driver"
+
+
+def _expect_driver_to_go(loop: asyncio.AbstractEventLoop) -> None:
+    """Let the loop not complain about one thing: a Ctrl-C in the terminal reaches Playwright's driver as well.
+
+    Playwright leaves a future behind then that nobody asks, and the loop tells of it after everything has ended.
+    What ran on the driver says itself that it has failed.
+    """
+    before = loop.get_exception_handler()
+    if isinstance(before, _Complaints):
+        return
+    loop.set_exception_handler(_Complaints(before))
+
+
+class _Complaints:
+    """The exception handler of a loop, but for that."""
+
+    def __init__(self, before: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None) -> None:
+        self._before = before
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        unasked = str(context.get("message", "")).startswith("Future exception was never retrieved")
+        if unasked and str(context.get("exception")) == _DRIVER_GONE:
+            return
+        if self._before is None:
+            loop.default_exception_handler(context)
+        else:
+            self._before(loop, context)
 
 
 async def _quietly(work: Coroutine[Any, Any, None]) -> None:
