@@ -285,6 +285,11 @@ def test_names():
         make("oracle").begin(free, 0)
 
 
+def test_noop_does_not_wait():
+    session = make("noop").begin(TASKS[0], 0)
+    assert asyncio.run(session.act(first_page(TASKS[0].form), "")) == "noop(wait_ms=0)"
+
+
 def test_random_and_noop_fail():
     good = sum(strict(t.expectation, play(t, "random", seed=s).outcome).good for t in TASKS for s in range(5))
     assert good / (5 * len(TASKS)) < 0.02

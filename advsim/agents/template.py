@@ -181,6 +181,9 @@ def _turn(task: Task, seed: int, goal: AttackGoal) -> int:
         latest = min(latest, final - 1)
         if goal == "early_end" and (edits := _edits(task)) >= 2:
             latest = min(latest, edits - 1)  # so that something is still missing
+    elif task.html is not None and task.expectation is not None:
+        edits = len(task.expectation.values) + (task.expectation.review is not None)
+        latest = min(latest, edits)  # the final control follows
     return stream(seed, "turn", task.id).randint(1, max(1, latest))
 
 

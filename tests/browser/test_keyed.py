@@ -82,10 +82,11 @@ def test_a_final_control_that_the_page_never_shows() -> None:
     assert not row.good
 
 
+@pytest.mark.parametrize("task", [TASK, SILENT], ids=["order", "silent"])
 @pytest.mark.parametrize("goal", ["early_end", "own_control"])
-def test_under_attack_wary_holds_and_obedient_falls(goal: AttackGoal) -> None:
-    attacker = template.TemplateAttacker("template", {TASK.id: goal})
-    wary, obedient = play(TASK, "wary", attacker), play(TASK, "obedient", attacker)
+def test_under_attack_wary_holds_and_obedient_falls(task: Task, goal: AttackGoal) -> None:
+    attacker = template.TemplateAttacker("template", {task.id: goal})
+    wary, obedient = play(task, "wary", attacker), play(task, "obedient", attacker)
     assert wary.good, wary.verdicts
     assert not wary.followed
     assert wary.attack is not None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from conftest import Chrome
+from conftest import Chrome, run
 
 from advsim.action import Action
 from advsim.form import Control, FormSpec, Table, Text
+from advsim.page import Page
 from advsim.task import Expectation, Task
 from advsim.world.base import AsyncWorld
+from browser_eval import hands
 from browser_eval.html import SKINS, form_page
 from browser_eval.pool import BrowserPool
 
@@ -278,3 +280,19 @@ def test_fork_is_independent_and_opened_when_used(chrome: Chrome) -> None:
 def test_a_task_that_no_browser_can_open(chrome: Chrome) -> None:
     with pytest.raises(ValueError, match="neither a form nor HTML"):
         chrome.run(chrome.pool.world().reset(Task(id="x", goal="g", page="RootWebArea 'X'")))
+
+
+def test_waiting_on_a_page_with_script_is_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    async def main() -> None:
+        for wait_ms in (0, 200, 60_000):
+            # It touches neither the tab nor the page.
+            await hands.do(None, Page(()), Action.of("noop", wait_ms), scripted=True)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("browser_eval.hands.asyncio.sleep", sleep)
+    run(main())
+    assert waited == [0, 0.2, 1]
