@@ -1,6 +1,6 @@
 """One schema for a run: every switch, size and rate, checked before anything starts.
 
-The defaults are the published values where there are such (`DESIGN.md` §3); `configs/` holds the runs people use.
+The defaults are the published values where there are such (`docs/method.md` §3); `configs/` holds the runs people use.
 Unknown keys are refused, so a misspelt switch cannot silently leave its mechanism on.
 """
 
@@ -96,7 +96,7 @@ class Episode(_Section):
 
 
 class Proposer(_Section):
-    """Limits of the two proposing roles, and how a reactive adversary is asked (`DESIGN.md` §3.11)."""
+    """Limits of the two proposing roles, and how a reactive adversary is asked (`docs/method.md` §3.11)."""
 
     curriculum_tokens: int = Field(512, ge=16, le=8192)
     adversary_tokens: int = Field(256, ge=16, le=4096)
@@ -113,7 +113,7 @@ class Temperatures(_Section):
 
 
 class Lora(_Section):
-    """The adapters (`DESIGN.md` §3.10). `targets` are module names, or `all-linear`."""
+    """The adapters (`docs/method.md` §3.10). `targets` are module names, or `all-linear`."""
 
     rank: int = Field(16, ge=1, le=256)
     alpha: int = Field(32, ge=1, le=1024)
@@ -122,7 +122,7 @@ class Lora(_Section):
 
 
 class Learner(_Section):
-    """How a batch of rollouts becomes a step (`DESIGN.md` §3.6).
+    """How a batch of rollouts becomes a step (`docs/method.md` §3.6).
 
     Attributes:
         lr: Learning rate of AdamW, constant.
@@ -142,7 +142,7 @@ class Learner(_Section):
 
 
 class Rewards(_Section):
-    """The constants of `DESIGN.md` §3.2 to §3.5."""
+    """The constants of `docs/method.md` §3.2 to §3.5."""
 
     lambda_c: float = Field(0.3, ge=0, le=10)
     lambda_a: float = Field(0.3, ge=0, le=10)
@@ -192,7 +192,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 
 
 class Stage1(_Section):
-    """Curriculum and executor (`DESIGN.md` §3.8).
+    """Curriculum and executor (`docs/method.md` §3.8).
 
     Attributes:
         rounds, proposals, rollouts: T₁, proposals a round, and K rollouts of each.
@@ -226,7 +226,7 @@ class Mixture(_Section):
 
 
 class Stage2(_Section):
-    """Adversary and executor (`DESIGN.md` §3.9).
+    """Adversary and executor (`docs/method.md` §3.9).
 
     Attributes:
         rounds, proposals, rollouts: T₂, proposals a round, K clean rollouts of each and K controls.

@@ -9,7 +9,6 @@ import pty
 import signal
 import sys
 from collections.abc import Awaitable
-from pathlib import Path
 
 import pytest
 from conftest import run
@@ -97,21 +96,12 @@ def test_a_crashed_page_ends_its_step_at_once() -> None:
     run(main())
 
 
-def browser_process() -> int:
-    """The Chromium that Playwright's driver, a child of this process, started."""
-    parent: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                parent[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    mine = [p for p, up in parent.items() if parent.get(up) == os.getpid() and b"--headless" in cmdline(p)]
-    return max(mine)
-
-
-def cmdline(process: int) -> bytes:
-    with contextlib.suppress(OSError):
-        return (Path("/proc") / str(process) / "cmdline").read_bytes()
-    return b""
+async def browser_process(pool: BrowserPool) -> int:
+    """The process of the pool's Chromium, as the browser itself names it."""
+    assert pool._browser is not None
+    session = await pool._browser.new_browser_cdp_session()
+    found = await session.send("SystemInfo.getProcessInfo")
+    return next(int(process["id"]) for process in found["processInfo"] if process["type"] == "browser")
 
 
 def test_a_killed_browser_is_replaced() -> None:
@@ -119,7 +109,7 @@ def test_a_killed_browser_is_replaced() -> None:
         async with BrowserPool(concurrency=3) as pool:
             worlds = [pool.world() for _ in range(3)]
             await asyncio.gather(*(world.reset(GOOD) for world in worlds[:2]))
-            os.kill(browser_process(), signal.SIGKILL)
+            os.kill(await browser_process(pool), signal.SIGKILL)
             await failure(worlds[0].step(FILL))
             await failure(worlds[1].step(FILL))
             await asyncio.gather(*(check_works(world) for world in worlds))
