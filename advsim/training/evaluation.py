@@ -18,6 +18,7 @@ from advsim.training.stage1 import executor_after
 from advsim.training.stage2 import adversary_after, robust_after, rounds
 from advsim.training.steps import RunError, RunFolder, write_json
 from advsim.training.team import Team
+from benchmark_forms import load
 
 
 async def evaluate_run(run: RunFolder, team: Team) -> None:
@@ -60,7 +61,7 @@ def _work(run: RunFolder, team: Team, number: int, block: Evaluation, label: str
     config = run.config
 
     async def work(folder: Path) -> None:
-        tasks = spread(load_tasks(block.tasks), block.limit)
+        tasks = spread(load(block.tasks), block.limit)
         team.engine.forget()
         executor = _executor(run, team, label)
         jobs = config.engine.browser if block.world == "browser" else config.engine.episodes
@@ -87,13 +88,6 @@ def _work(run: RunFolder, team: Team, number: int, block: Evaluation, label: str
         write_json(folder / "rows.json", len(rows))
 
     return work
-
-
-def load_tasks(source: str) -> list[Task]:
-    """A frozen benchmark's or a file's tasks. Raises TaskFileError."""
-    from benchmark_forms import load
-
-    return load(source)
 
 
 def _executor(run: RunFolder, team: Team, label: str) -> Executor:

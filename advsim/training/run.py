@@ -9,11 +9,12 @@ from pathlib import Path
 
 from advsim.config import RunConfig
 from advsim.training.console import console
-from advsim.training.evaluation import evaluate_run, load_tasks, write_report
+from advsim.training.evaluation import evaluate_run, write_report
 from advsim.training.stage1 import stage1 as do_stage1
 from advsim.training.stage2 import stage2 as do_stage2
 from advsim.training.steps import open_run
 from advsim.training.team import Team, hash_weights
+from benchmark_forms import load
 
 PARTS = ("stage1", "stage2", "evaluate", "report")
 
@@ -36,7 +37,7 @@ def run(config: RunConfig, out: Path, parts: Sequence[str] = PARTS) -> None:
     began = time.perf_counter()
     if "evaluate" in parts:  # found out now rather than in an hour
         for block in config.evaluation:
-            load_tasks(block.tasks)
+            load(block.tasks)
     with open_run(out, config, hash_weights(config)) as folder:
         team = Team(config, folder.scratch)
 
