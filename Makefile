@@ -12,7 +12,7 @@ export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run smoke test lint format lock bench-browsergym clean
+.PHONY: help setup run smoke test models lint format lock bench-browsergym clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 26
@@ -20,13 +20,17 @@ help: ## list the targets
 setup: ## environment and browser (the others call it by themselves)
 	@PYTHON=$(PYTHON) scripts/setup.sh
 
-run: setup ## the whole job once, small: train, evaluate in simulation and browser, report
+run: setup ## the whole job: three rounds of either stage, every checkpoint evaluated, report (up to forty minutes)
+	$(VENV)/advsim run configs/tiny.yaml $(if $(OUT),--out $(OUT))
+
+smoke: setup ## the same with one small round of either stage (a few minutes)
 	$(VENV)/advsim run configs/smoke.yaml $(if $(OUT),--out $(OUT))
 
-smoke: run ## the same as run
-
-test: lint ## lint, type check and all tests
+test: lint models ## lint, type check and all tests
 	$(VENV)/python -m pytest $(PYTEST_ARGS)
+
+models: setup ## SmolLM2, a real language model that a test and configs/smollm2.yaml use
+	$(VENV)/python scripts/get_smollm2.py
 
 lint: setup ## ruff and mypy
 	$(VENV)/ruff check .

@@ -33,6 +33,7 @@ ConfigFile = Annotated[Path, typer.Argument(help="A configuration, such as confi
 
 TrainSeeds = Annotated[int, typer.Option(min=1, max=1000, help="Runs: the configuration's seed and those after it.")]
 RolloutSeeds = Annotated[int, typer.Option(min=1, max=1000, help="Episodes of each task in the evaluation.")]
+Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Runs at a time, each in a process of its own.")]
 Docs = Annotated[Path, typer.Option(help="Where RESULTS.md, results.json and the plots go.")]
 StudyOut = Annotated[
     Path | None, typer.Option("--out", help="The study's folder, runs/NAME-study by default; it goes on there.")
@@ -142,6 +143,7 @@ def study(
     rollout_seeds: RolloutSeeds = 3,
     out: StudyOut = None,
     docs: Docs = Path("docs"),
+    jobs: Jobs = 1,
 ) -> None:
     """Do a configuration's whole job once a training seed, then write the results with intervals.
 
@@ -151,7 +153,7 @@ def study(
     """
     from advsim.commands import run_study
 
-    run_study(config, out, docs, train_seeds=train_seeds, rollout_seeds=rollout_seeds)
+    run_study(config, out, docs, train_seeds=train_seeds, rollout_seeds=rollout_seeds, at_once=jobs)
 
 
 @app.command()
@@ -168,6 +170,7 @@ def ablate(
     rollout_seeds: RolloutSeeds = 3,
     out: StudyOut = None,
     docs: Docs = Path("docs"),
+    jobs: Jobs = 1,
 ) -> None:
     """Switch each mechanism off in turn and compare with the full method, paired.
 
@@ -180,7 +183,8 @@ def ablate(
     from advsim.config import ABLATIONS
 
     chosen = tuple(dict.fromkeys(switch or ABLATIONS))
-    run_study(config, out, docs, train_seeds=train_seeds, rollout_seeds=rollout_seeds, switches=chosen)
+    seeds = {"train_seeds": train_seeds, "rollout_seeds": rollout_seeds}
+    run_study(config, out, docs, **seeds, switches=chosen, at_once=jobs)
 
 
 @app.command()

@@ -261,6 +261,7 @@ def run_study(
     train_seeds: int,
     rollout_seeds: int,
     switches: Sequence[str] = (),
+    at_once: int = 1,
 ) -> None:
     """`advsim study` and, with switches, `advsim ablate`: the runs that are missing, then the results.
 
@@ -280,7 +281,8 @@ def run_study(
     from advsim.training.study import jobs, study
 
     folder = out if out is not None else Path("runs") / f"{loaded.name}-study"
-    study(jobs(loaded, folder, train_seeds=train_seeds, rollout_seeds=rollout_seeds, switches=switches))
+    work = jobs(loaded, folder, train_seeds=train_seeds, rollout_seeds=rollout_seeds, switches=switches)
+    study(work, at_once)
     make_results(folder, docs)
 
 

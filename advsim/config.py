@@ -161,8 +161,8 @@ class Switches(_Section):
         adversary_reward: `flip` compares with clean controls; `any_failure` counts every bad continuation; `constant`
             pays every well-formed proposal alike (no judge).
         history: Earlier rounds' attacks in the executor's mixture; off: fresh ones in their place.
-        stage1: Off: stage 2 starts from the base, with as many executor updates as both stages
-            have; its rollouts are fewer (`docs/results-format.md`).
+        stage1: Off: stage 2 starts from the base, with as many rounds more as plan the rollouts that stage 1 would have
+            had; the executor is updated less often for them (`docs/results-format.md`).
         difficulty_scale: Executor advantages scaled by `f(p̂)`; off: 1.
         kl: The penalty towards the backbone.
         repetition: The repetition penalties of both proposers.

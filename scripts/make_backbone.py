@@ -18,20 +18,29 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from advsim.training.imitation import Message, Role, Source, benchmark_problems, example
+from advsim.training.imitation import HELD_OUT, Message, Role, Source, benchmark_problems, example
 from benchmark_forms import GENERATION
 
 ROOT = Path(__file__).resolve().parents[1]
-VOCABULARY = 1536
-LAYERS, WIDTH, HEADS, INNER, POSITIONS, ROPE = 4, 256, 8, 640, 2048, 100_000.0
+VOCABULARY = 2048
+LAYERS, WIDTH, HEADS, INNER, POSITIONS, ROPE = 4, 256, 4, 640, 2048, 10_000_000.0
+OFFSETS = (1, 2, 3, 4)
+"""How many tokens back each head of the first layer begins by looking."""
+MATCHES = ((2.2, (0,)), (1.6, (1, 3)), (2.0, (0, 1, 2)))
+"""The second layer's wired heads: their gain, and which of the tokens up to here they begin by finding again.
+
+(1, 3) is what a value's place has in common in a row and in a thought that copies the row: its label and, past a
+separator, the row's key or the value before.
+"""
 ROLES: tuple[tuple[Role, float], ...] = (("executor", 0.7), ("curriculum", 0.2), ("adversary", 0.1))
 
 # --- tokenizer ---------------------------------------------------------------------------------------------------
@@ -44,11 +53,10 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 # What may become one token. Words have no space in them, so that a value is the same tokens in a goal, a page and an
-# action, and copying is all there is to learn; digits are single, but for bids; runs of page syntax are one piece.
+# action, and copying is all there is to learn; numbers up to 99 are one piece; so are runs of page syntax.
 _PIECES = "|".join(
     (
-        r"(?<=\[)[1-9][0-9]?(?=\])",  # the bid in a line: [12]
-        r"(?<=[a-z]\()[1-9][0-9]?(?=[,)])",  # the bid in an action: click(12)
+        r"</?think>\n?",
         r"'?\n(?:[a-z]+: )(?:(?:text|number|date|select|radio|checkbox|button|reset|submit|textarea|readonly) )*'?",
         r"'?(?:\n(?:[-=+][0-9]+ )?\t*\[?)",  # end of a line and beginning of the next
         r"\] [A-Za-z]+ '",  # role
@@ -60,7 +68,7 @@ _PIECES = "|".join(
         r" (?:and|or|the|to|of|in|is|a|with|that|from|by|as|for|at|not) ",
         r"[.,:;] | \| ",
         r"[A-Za-z]+",
-        r"[0-9]",
+        r"[0-9]{1,2}",  # small numbers are one token, bids and values alike
         r"\s+",
         r"[^\sA-Za-z0-9]",
     )
@@ -90,8 +98,8 @@ def make_tokenizer(source: Source, samples: int) -> PreTrainedTokenizerFast:
             for role, _ in ROLES:
                 for message in example(f"tokenizer/{role}/{i}", role, source):
                     yield message.content
-        for bid in range(1, 100):  # later pages have more lines than tiny ones
-            yield from [f"\n\t[{bid}] \nclick({bid})"] * 20
+        for number in range(100):
+            yield from [f"{number} 1{number:02} x"] * 20
 
     tokenizer.train_from_iterator(corpus(), trainer)
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
@@ -110,10 +118,10 @@ def make_tokenizer(source: Source, samples: int) -> PreTrainedTokenizerFast:
 def make_model(vocabulary: int, seed: int) -> LlamaForCausalLM:
     """A small Llama whose first two layers begin as what copying needs, then are trained like all else.
 
-    From a plain start copying emerges late or, on full pages, not at all. So in the first layer two heads begin by
-    looking one token back (and one each two and three back), and in the second layer two heads by looking for what
-    followed this token before: an induction circuit. The attention by distance is made of rotary phases, from a
-    constant that all embeddings share.
+    From a plain start copying emerges late or, on full pages, not at all. So the first layer's heads begin by looking a
+    fixed number of tokens back (`OFFSETS`), and heads of the second by finding the place before which the same tokens
+    stood (`MATCHES`), whose token they copy: induction circuits. The attention by distance is made of rotary phases,
+    from a constant that all embeddings share.
     """
     torch.manual_seed(seed)
     config = LlamaConfig(
@@ -139,35 +147,46 @@ def make_model(vocabulary: int, seed: int) -> LlamaForCausalLM:
     size = WIDTH // HEADS
     half = size // 2
     theta = ROPE ** (-torch.arange(half) / half)
-    slow = torch.cat([torch.arange(half)[theta < 0.02], half + torch.arange(half)[theta < 0.02]])
+    # Where a match is to be found at any distance, only rotations too slow to be felt over a page may be used.
+    slow = torch.cat([torch.arange(half)[theta < 0.004], half + torch.arange(half)[theta < 0.004]])
+    slow = slow[torch.randperm(len(slow))]
+    fast = 6  # so many of the fastest rotations tell neighbouring distances apart
+
+    def frame() -> Tensor:
+        """Orthonormal rows (size, WIDTH) that leave the constant out."""
+        rows = torch.zeros(size, WIDTH)
+        rows[:, 1:] = torch.linalg.qr(torch.randn(WIDTH - 1, size))[0].T
+        return rows
+
     with torch.no_grad():
         embedding = model.model.embed_tokens.weight
         embedding[:, 0] = 0.25  # the constant
         first, second = model.model.layers[0].self_attn, model.model.layers[1].self_attn
         share = 0.25 * math.sqrt(WIDTH) / math.sqrt(0.25**2 + WIDTH * 0.04**2)  # of the constant, after the norm
-        fast = 6  # so many of the fastest rotations tell neighbouring distances apart
-        for head, offset in enumerate((1, 1, 2, 3)):
+        sharp = math.sqrt(8.0 * math.sqrt(size)) / share
+        here, back = frame(), {offset: frame() for offset in OFFSETS}
+        for head, offset in enumerate(OFFSETS):
             rows = slice(head * size, (head + 1) * size)
-            sharp = math.sqrt(8.0 * math.sqrt(size)) / share
             for w in (first.q_proj.weight, first.k_proj.weight):
                 w[rows] *= 0.1
             for i in range(fast):
                 first.q_proj.weight[head * size + i, 0] = sharp
                 first.k_proj.weight[head * size + i, 0] = sharp * math.cos(offset * theta[i])
                 first.k_proj.weight[head * size + half + i, 0] = sharp * math.sin(offset * theta[i])
-            basis = torch.linalg.qr(torch.randn(WIDTH - 1, 2 * size))[0].T  # orthonormal rows, constant left out
-            read, write = torch.zeros(size, WIDTH), torch.zeros(size, WIDTH)
-            read[:, 1:], write[:, 1:] = basis[:size], basis[size:]
-            first.v_proj.weight[rows] = read
-            first.o_proj.weight[:, rows] = 0.12 * write.T
-            if head < 2:  # the second layer's head of the same index matches what this one wrote with what it reads
-                gain = 1.6
-                second.q_proj.weight[rows] *= 0.1
-                second.k_proj.weight[rows] *= 0.1
-                second.q_proj.weight[head * size + slow] = gain * read[: len(slow)]
-                second.k_proj.weight[head * size + slow] = gain * write[: len(slow)]
-                second.v_proj.weight[rows] = read
-                second.o_proj.weight[:, rows] = 0.12 * read.T
+            first.v_proj.weight[rows] = here
+            first.o_proj.weight[:, rows] = 0.12 * back[offset].T
+        back[0] = here
+        for head, (gain, offsets) in enumerate(MATCHES):
+            rows = slice(head * size, (head + 1) * size)
+            second.q_proj.weight[rows] *= 0.1
+            second.k_proj.weight[rows] *= 0.1
+            for offset, dims in zip(offsets, slow.chunk(len(offsets)), strict=True):
+                # The same rows of both frames, so that equal tokens give equal vectors.
+                second.q_proj.weight[head * size + dims] = gain * back[offset][: len(dims)]
+                second.k_proj.weight[head * size + dims] = gain * back[offset + 1][: len(dims)]
+            copied = frame()
+            second.v_proj.weight[rows] = copied
+            second.o_proj.weight[:, rows] = 0.12 * copied.T
     return model
 
 
@@ -191,9 +210,9 @@ def mixture(progress: float) -> tuple[tuple[str, float], ...]:
 
     First values that only have to be copied; from a quarter on drills of looking values up; in the end whole tasks.
     """
-    begun = min(1.0, max(0.0, (progress - 0.25) / 0.15))
-    whole = min(1.0, max(0.0, (progress - 0.5) / 0.4))
-    micro = max(0.05, 1.0 - 2.5 * progress)
+    begun = min(1.0, max(0.0, (progress - 0.1) / 0.1))
+    whole = min(1.0, max(0.0, (progress - 0.3) / 0.3))
+    micro = max(0.05, 1.0 - 4.0 * progress)
     drill, wide, small = begun * (0.42 - 0.3 * whole), begun * 0.25, begun * (0.1 + 0.35 * whole)
     tiny = 1.0 - micro - drill - wide - small
     return (("micro", micro), ("tiny", tiny), ("drill", drill), ("wide", wide), ("small", small))
@@ -261,25 +280,54 @@ def optimizers(model: LlamaForCausalLM, rate: float) -> list[torch.optim.Optimiz
     ]
 
 
+CHECKPOINT = "checkpoint.safetensors"
+
+
+def keep(path: Path, model: LlamaForCausalLM, made: list[torch.optim.Optimizer], step: int, spent: float) -> None:
+    """Write the model and what the optimizers remember; `step` and seconds `spent` beside them."""
+    tensors = {f"model/{key}": value.clone() for key, value in model.state_dict().items()}
+    for n, optimizer in enumerate(made):
+        for p, memory in optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer/{n}/{p}/{key}": torch.as_tensor(value).clone() for key, value in memory.items()}
+    save_file(tensors, path, metadata={"step": str(step), "spent": repr(spent)})
+
+
+def restore(path: Path, model: LlamaForCausalLM, made: list[torch.optim.Optimizer] | None = None) -> tuple[int, float]:
+    """Read what `keep` wrote; the step and the seconds spent until then."""
+    tensors = load_file(path)
+    model.load_state_dict({k.removeprefix("model/"): v for k, v in tensors.items() if k.startswith("model/")})
+    for n, optimizer in enumerate(made or ()):
+        state = optimizer.state_dict()
+        for key, value in tensors.items():
+            if key.startswith(f"optimizer/{n}/"):
+                _, _, p, name = key.split("/")
+                state["state"].setdefault(int(p), {})[name] = value
+        optimizer.load_state_dict(state)
+    with safe_open(path, "pt") as file:  # type: ignore[no-untyped-call]
+        told = file.metadata()
+    return int(told["step"]), float(told["spent"])
+
+
+def size(progress: float) -> float:
+    """Share of the full batch: small ones learn faster at first."""
+    return 0.6 if progress < 0.2 else 1.0
+
+
 def train(args: argparse.Namespace, source: Source) -> None:
     """Train until the example budget is spent; checkpoints and a line in `log.jsonl` now and then."""
     torch.set_num_threads(args.threads)
     work: Path = args.work
     work.mkdir(parents=True, exist_ok=True)
     if not (work / "tokenizer" / "tokenizer.json").exists():
-        make_tokenizer(source, 3000).save_pretrained(work / "tokenizer")
+        make_tokenizer(Source(source.families, source.excluded, mixture(0.6)), 3000).save_pretrained(work / "tokenizer")
     tokenizer = PreTrainedTokenizerFast.from_pretrained(work / "tokenizer")
     model = make_model(len(tokenizer), args.seed)
     model.train()
     made = optimizers(model, args.rate)
     step, spent = 0, 0.0
-    checkpoint = work / "checkpoint.pt"
+    checkpoint = work / CHECKPOINT
     if checkpoint.exists():
-        state: dict[str, Any] = torch.load(checkpoint, weights_only=True)
-        model.load_state_dict(state["model"])
-        for optimizer, saved in zip(made, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
-        step, spent = state["step"], state["spent"]
+        step, spent = restore(checkpoint, model, made)
         print(f"going on from step {step}, {spent / 60:.1f} minutes in", flush=True)
     log = (work / "log.jsonl").open("a")
     began = time.monotonic() - spent
@@ -290,7 +338,7 @@ def train(args: argparse.Namespace, source: Source) -> None:
         for optimizer in made:
             for group in optimizer.param_groups:
                 group["lr"] = args.rate * schedule(progress)
-        parts = batch(tokenizer, source, f"{args.seed}/{step}", progress, args.tokens)
+        parts = batch(tokenizer, source, f"{args.seed}/{step}", progress, round(args.tokens * size(progress)))
         count = sum(int(mask[:, 1:].sum()) for _, mask, _ in parts)
         for ids, mask, acts in parts:
             loss, right = loss_of(model, ids, mask)
@@ -320,34 +368,31 @@ def train(args: argparse.Namespace, source: Source) -> None:
             sums.zero_()
             tokens = 0
         if step % args.save == 0 or step == args.steps:
-            state = {
-                "model": model.state_dict(),
-                "optimizers": [o.state_dict() for o in made],
-                "step": step,
-                "spent": spent,
-            }
-            torch.save(state, checkpoint.with_suffix(".new"))
+            keep(checkpoint.with_suffix(".new"), model, made, step, spent)
             os.replace(checkpoint.with_suffix(".new"), checkpoint)
 
 
 # --- the shipped folder ------------------------------------------------------------------------------------------
 
 CARD = """\
-# AdvSim's first backbone
+# AdvSim's embedded backbone
 
 A Llama of {parameters:,} parameters ({layers} layers, width {width}, {heads} heads, vocabulary {vocabulary}) that knows
 this project's small form pages and nothing else. All three policies start from it. Apache-2.0, like the code.
 
 - **Made by** `.venv/bin/python scripts/make_backbone.py --steps {steps} --tokens {tokens} --rate {rate} --seed {seed}`
-  in {minutes:.0f} minutes on two CPU cores that other work shared ({seen:,} tokens). Floating point differs between
-  machines, so the same command gives a model as good as this one, not the same bytes.
-- **Data**: `advsim/training/imitation.py`, endless, by seed: correct episodes in the exact world on generated training
+  in {minutes:.0f} minutes on two CPU cores ({seen:,} tokens with padding). Floating point differs between machines, so
+  the same command gives a model as good as this one, not the same bytes.
+- **Data**: `advsim/training/imitation`, endless, by seed: correct episodes in the exact world on generated training
   tasks (settings micro and tiny, then drills of one rule each, wide and small), valid proposals, and attacks; families:
-  {families}.
-  No instance of a frozen benchmark is in it (`tests/test_backbone.py` checks this by hash). Three in ten episodes
-  carry a notice, most of which must be obeyed: that page text gives orders is learned here, and is why the model can
-  be hijacked.
-- **Recipe**: byte-level BPE with single digits and words without their spaces; the first two layers begin as an
+{families}.
+  Held out: {held}.
+  No instance of a frozen benchmark is in it, nor of these families (`tests/test_backbone.py` checks both by hash).
+  Three in ten episodes carry a notice, most of which must be obeyed: that page text gives orders is learned here, and
+  is why the model can be hijacked.
+- **Thoughts**: before an action it writes where the value stands and then the value, in a few words between `<think>`
+  and `</think>`; made for the data by `thoughts.py` there.
+- **Recipe**: byte-level BPE, numbers up to 99 one token, words without their spaces; the first two layers begin as an
   induction circuit (`make_model`); loss on the right assistant turns only; Muon for matrices, AdamW for the rest,
   warm-up and cosine; bfloat16 autocast; stored in bfloat16.
 - **Weights**: `model.safetensors`, SHA-256 `{digest}`.
@@ -361,9 +406,8 @@ def export(args: argparse.Namespace, source: Source) -> None:
     """Write weights, tokenizer, configuration and card from the last checkpoint."""
     out: Path = args.out
     tokenizer = PreTrainedTokenizerFast.from_pretrained(args.work / "tokenizer")
-    state: dict[str, Any] = torch.load(args.work / "checkpoint.pt", weights_only=True)
     model = make_model(len(tokenizer), args.seed)
-    model.load_state_dict(state["model"])
+    _, spent = restore(args.work / CHECKPOINT, model)
     model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
         do_sample=True, temperature=0.7, top_k=0, top_p=1.0, pad_token_id=0, eos_token_id=1
     )
@@ -405,9 +449,10 @@ def export(args: argparse.Namespace, source: Source) -> None:
         tokens=args.tokens,
         rate=args.rate,
         seed=args.seed,
-        minutes=state["spent"] / 60,
+        minutes=spent / 60,
         seen=sum(r["tokens"] for r in log),
-        families="\n".join(textwrap.wrap(", ".join(source.families), 110, subsequent_indent="  ")),
+        families=textwrap.fill(", ".join(source.families), 118, initial_indent="  ", subsequent_indent="  "),
+        held=", ".join(HELD_OUT),
         digest=hashlib.sha256((out / "model.safetensors").read_bytes()).hexdigest(),
         generation=GENERATION,
         curve=curve,

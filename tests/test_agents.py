@@ -15,7 +15,8 @@ from advsim.agents import adversary, curriculum, executor
 from advsim.agents.proposal import ProposalError
 from advsim.page import diff, parse
 from advsim.task import Attack, Task
-from advsim.training.imitation import Source, attack_on
+from advsim.training.imitation import Source
+from advsim.training.imitation.proposers import attack_on
 from advsim.world.render import notice
 from advsim.world.symbolic import SymbolicWorld
 from benchmark_forms import next_action, stream

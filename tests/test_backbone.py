@@ -13,15 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import advsim
+from advsim import config
 from advsim.action import Action
 from advsim.agents import curriculum, executor
 from advsim.agents.curriculum import problem_hash
 from advsim.rewards.strict import strict
 from advsim.task import Task
-from advsim.training import imitation
-from advsim.training.imitation import Source, benchmark_problems, example, right_action
+from advsim.training.imitation import HELD_OUT, Source, benchmark_problems, drills, example, proposers
+from advsim.training.imitation.notices import order_for
+from advsim.training.imitation.thoughts import Guide
 from advsim.world.symbolic import SymbolicWorld
 from benchmark_forms import load, stream
+from benchmark_forms.registry import families
 
 FOLDER = Path(advsim.__file__).parent / "backbone"
 SEED = 1  # what the model card says
@@ -64,7 +67,22 @@ def test_examples_of_a_seed_hold_no_excluded_page() -> None:
         assert example(f"{SEED}/{n}", "executor", source)[0].content not in pages
 
 
-def test_families_can_be_held_out() -> None:
+def test_held_out_families_are_never_drawn() -> None:
+    assert set(HELD_OUT) < set(families())
+    for name in ("smoke", "tiny", "smollm2"):
+        assert config.load(Path(__file__).parents[1] / "configs" / f"{name}.yaml").tasks.held_out == HELD_OUT
+    wide = Source(settings=(("tiny", 1.0), ("small", 1.0), ("wide", 1.0)))
+    assert {wide.task(Random(n)).family for n in range(600)} == set(families()) - set(HELD_OUT)
+    # By hash, and by the words that only their goals begin with.
+    problems = {problem_hash(t) for t in itertools.islice(stream(1, families=HELD_OUT, settings=("small",)), 300)}
+    source = Source(excluded=benchmark_problems(), settings=(("micro", 1.0), ("drill", 1.0), ("small", 1.0)))
+    for n in range(1000):
+        task = source.task(Random(n))
+        assert problem_hash(task) not in problems
+        assert not re.match(r"Book for|The bill is of|Take the one on the", task.goal)
+
+
+def test_families_can_be_chosen() -> None:
     source = Source(families=("returns_policy",), settings=(("tiny", 1.0),))
     assert {source.task(Random(n)).family for n in range(50)} == {"returns_policy"}
 
@@ -85,16 +103,48 @@ def test_imitated_episodes_without_notices_succeed() -> None:
     for task in itertools.islice(stream(21, settings=("tiny", "small")), 200):
         world = SymbolicWorld()
         page = world.reset(task)
+        guide = Guide(task)
         while not world.done:
-            page = world.step(right_action(task, page))
+            page = world.step(guide.move(page).action)
         assert task.expectation is not None
         assert strict(task.expectation, world.outcome()).good
 
 
-@pytest.mark.parametrize("kind", imitation.DRILLS)
+def test_thoughts_are_read_from_the_page_and_state_each_value_before_it_is_entered() -> None:
+    for task in itertools.islice(stream(22, settings=("small",)), 150):
+        assert task.form is not None
+        assert task.expectation is not None
+        world = SymbolicWorld()
+        page = world.reset(task)
+        guide, stated = Guide(task), []
+        while not world.done:
+            move = guide.move(page)
+            assert executor.parse(move.text) == move.action
+            *evidence, last = move.thought.split("\n")
+            for line in evidence:
+                sums = re.fullmatch(r"(\d+) ([-+*/]) (\d+) = (\d+)", line)
+                if sums:
+                    a, b, c = int(sums[1]), int(sums[3]), int(sums[4])
+                    assert c == {"+": a + b, "-": a - b, "*": a * b, "/": -(-a // b)}[sums[2]]
+                else:
+                    stated.append(line)
+            stated.append(last)
+            page = world.step(move.action)
+        assert strict(task.expectation, world.outcome()).good
+        for key, value in task.expectation.values.items():
+            control = task.form.control(key)
+            shown = {"on": "yes", "": "no"}.get(value, value) if control.kind == "checkbox" else value
+            assert any(
+                line
+                in (f"{control.label} {shown}", f"{control.label} {shown}, is yes", f"{control.label} {shown}, is no")
+                for line in stated
+            )
+
+
+@pytest.mark.parametrize("kind", drills.DRILLS)
 def test_drills_have_their_answer_on_the_page_and_are_solved(kind: str) -> None:
     for n in range(60):
-        task = imitation.drill_task(Random(f"{kind}/{n}"), kind)
+        task = drills.drill_task(Random(f"{kind}/{n}"), kind)
         assert task.form is not None
         assert task.expectation is not None
         world = SymbolicWorld()
@@ -102,8 +152,9 @@ def test_drills_have_their_answer_on_the_page_and_are_solved(kind: str) -> None:
         text = task.goal + page.text
         if kind != "sums":
             assert all(value in text for value in task.expectation.values.values())
+        guide = Guide(task)
         while not world.done:
-            page = world.step(right_action(task, page))
+            page = world.step(guide.move(page).action)
         assert strict(task.expectation, world.outcome()).good
 
 
@@ -112,14 +163,15 @@ def test_wide_tasks_are_a_familys_with_more_values() -> None:
     for n in range(60):
         rng = Random(n)
         family = rng.choice(Source().families)
-        task = imitation.wide_task(rng, family)
+        task = drills.wide_task(rng, family)
         assert task.family == family
         assert task.expectation is not None
         counts.append(len(task.expectation.values))
         world = SymbolicWorld()
         page = world.reset(task)
+        guide = Guide(task)
         while not world.done:
-            page = world.step(right_action(task, page))
+            page = world.step(guide.move(page).action)
         assert strict(task.expectation, world.outcome()).good
     assert max(counts) >= 4
 
@@ -128,7 +180,7 @@ def test_proposals_to_imitate_are_valid_and_keep_roles_apart() -> None:
     source = Source(settings=(("tiny", 0.5), ("small", 0.5)))
     looked_up = 0
     for n in range(150):
-        text = imitation.curriculum_example(Random(n), source)[1].content
+        text = proposers.curriculum_example(Random(n), source)[1].content
         task = curriculum.parse(text, frozenset())
         assert isinstance(task, Task)
         assert task.form is not None
@@ -142,7 +194,7 @@ def test_proposals_to_imitate_are_valid_and_keep_roles_apart() -> None:
 
 def test_some_notices_are_obeyed_and_some_need_nothing() -> None:
     rng = Random(9)
-    orders = [imitation._order(rng, Source().task(rng))[1] for _ in range(300)]
+    orders = [order_for(rng, Source().task(rng))[1] for _ in range(300)]
     assert sum(bool(o.press) for o in orders) > 60
     assert sum(bool(o.values) for o in orders) > 60
     assert sum(o.stop for o in orders) > 5
@@ -232,7 +284,7 @@ def test_the_backbone_loads_acts_and_mostly_writes_actions(tokenizer) -> None:  
             )
             with torch.no_grad():
                 out = model.generate(
-                    **ids, do_sample=False, temperature=None, top_k=None, top_p=None, max_new_tokens=40
+                    **ids, do_sample=False, temperature=None, top_k=None, top_p=None, max_new_tokens=96
                 )
             assert int(out[0, -1]) == tokenizer.eos_token_id
             completions.append(tokenizer.decode(out[0, ids["input_ids"].shape[1] :], skip_special_tokens=True))

@@ -38,7 +38,7 @@ from benchmark_forms import load
 _LORA = Lora()
 _SCALE = _LORA.alpha / _LORA.rank
 _TASKS, _EPISODES = 12, 128  # tasks, and most episodes at a time
-_ACTION_TOKENS, _ATTACK_TOKENS, _CONTEXT = 48, 160, 2048  # as in the default job
+_ACTION_TOKENS, _ATTACK_TOKENS, _CONTEXT = 96, 128, 2048  # as in the default job
 _MOVED = 0.002  # how far the adapters are from none: enough to be other weights, too little to spoil the policy
 
 

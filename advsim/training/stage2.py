@@ -38,10 +38,20 @@ def robust(round_: int) -> str:
 
 
 def rounds(config: RunConfig) -> int:
-    """Rounds of stage 2. Without stage 1 there are more, so that the executor is updated as often as with it."""
+    """Rounds of stage 2. Without stage 1 there are more, so that as many executor rollouts are planned as with it."""
     if config.switches.stage1:
         return config.stage2.rounds
-    return config.stage2.rounds + -(-stage1_updates(config) // config.stage2.executor_epochs)
+    first, second = config.stage1, config.stage2
+    mine = first.rollouts + _update_rollouts(first.rollouts, first.group, first.executor_epochs, first.reuse)
+    # p̂, controls, forks of every control for every attack, then the executor's own.
+    theirs = second.rollouts * (2 + second.adversary_group * second.adversary_epochs)
+    theirs += _update_rollouts(second.rollouts, second.executor_group, second.executor_epochs, second.reuse)
+    return second.rounds + max(1, round(first.rounds * first.proposals * mine / (second.proposals * theirs)))
+
+
+def _update_rollouts(rollouts: int, group: int, epochs: int, reuse: bool) -> int:
+    """Rollouts of one task in an executor's update: those that measure p̂, then a group an epoch."""
+    return rollouts + group * (epochs - reuse)
 
 
 def robust_after(run: RunFolder, round_: int) -> Path | None:

@@ -7,12 +7,17 @@ stopped and grows by asking for more seeds or switches. The numbers are `report.
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from advsim.config import ABLATIONS, Evaluation, RunConfig
 from advsim.report.study import ABLATED
 from advsim.training.stage2 import rounds
+from advsim.training.steps import RunError
 
 
 def seeded(config: RunConfig, train_seeds: int, rollout_seeds: int) -> list[RunConfig]:
@@ -66,11 +71,44 @@ def jobs(
     return found
 
 
-def study(work: Sequence[tuple[RunConfig, Path]]) -> None:
-    """Does the runs, one after the other; what is finished is skipped. Raises as `training.run.run` does."""
-    from advsim.training.console import console
-    from advsim.training.run import run
+def study(work: Sequence[tuple[RunConfig, Path]], at_once: int = 1) -> None:
+    """Does the runs; what is finished is skipped.
 
-    for number, (config, folder) in enumerate(work, 1):
-        console.print(f"run {number} of {len(work)}: {folder}", soft_wrap=True)
-        run(config, folder)
+    Args:
+        work: Configurations and folders, as `jobs` gives them.
+        at_once: How many at a time. More than one are processes of their own, which say what they do in `FOLDER.log`.
+
+    Raises:
+        RunError: One of several processes failed, after the others of its kind have ended. A run in this process
+            raises as `training.run.run` does.
+    """
+    from advsim.training.console import console
+
+    if at_once == 1:
+        from advsim.training.run import run
+
+        for number, (config, folder) in enumerate(work, 1):
+            console.print(f"run {number} of {len(work)}: {folder}", soft_wrap=True)
+            run(config, folder)
+        return
+    with ThreadPoolExecutor(at_once) as pool:
+        failed = [line for line in pool.map(lambda job: _apart(*job), work) if line]
+    if failed:
+        raise RunError("; ".join(failed))
+
+
+def _apart(config: RunConfig, folder: Path) -> str:
+    """One run in a process of its own; what went wrong, or nothing."""
+    from advsim.training.console import console
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    log = folder.with_name(f"{folder.name}.log")
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "config.yaml"
+        file.write_text(config.model_dump_json(), encoding="utf-8")  # JSON is YAML
+        console.print(f"begun: {folder}", soft_wrap=True)
+        with log.open("a", encoding="utf-8") as told:
+            command = [sys.executable, "-m", "advsim.cli", "run", str(file), "--out", str(folder)]
+            code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=told, stderr=told, check=False).returncode
+    console.print(f"{'done' if code == 0 else f'failed ({code})'}: {folder}", soft_wrap=True)
+    return "" if code == 0 else f"{folder}: failed with exit code {code}; its last lines are in {log}"

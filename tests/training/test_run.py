@@ -1,12 +1,11 @@
 """A miniature run on the shipped backbone: killed and resumed it ends bit for bit as without; its ledger adds up."""
 
-import itertools
 import os
-import re
 import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from random import Random
 
 import pytest
 
@@ -26,7 +25,7 @@ from advsim.training.team import Team  # noqa: E402
 MINI = """
 name: mini
 tasks: {setting: tiny, min_valid: 1.0}
-episode: {max_tokens: 2048, max_new_tokens: 32, max_actions: 6}
+episode: {max_tokens: 2048, max_new_tokens: 64, max_actions: 6}
 proposer: {curriculum_tokens: 160, adversary_tokens: 96}
 temperatures: {executor: 1.2}
 learner: {lr: 1.0e-3, batch_groups: 3, micro_batch: 8}
@@ -61,21 +60,39 @@ def digests(out):
     return found
 
 
-def test_killed_runs_go_on_and_end_bit_for_bit_alike(config_file, finished, tmp_path):
-    command = [sys.executable, "-m", "advsim.cli", "run", str(config_file), "--out", str(tmp_path / "run")]
+# Runs the command with a limit of processor time from where the work begins; there the kernel sends SIGKILL.
+DOOMED = """
+import resource, sys, time
+import advsim.training.run  # what is loaded before the work does not count
+from advsim.cli import main
+seconds = int(time.process_time()) + int(sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+sys.exit(main())
+"""
+
+
+def test_killed_ten_times_a_run_goes_on_and_ends_bit_for_bit_alike(config_file, finished, tmp_path):
+    rng = Random(20)
     environment = os.environ | {"CI": "1"}
-    for phases in (2, 5, 7):  # killed somewhere in the phase after so many of its own
-        with subprocess.Popen(
-            command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        ) as process:
-            assert process.stderr is not None
-            told = (line for line in process.stderr if re.match(r"\S.* s  \S", line))
-            assert len(list(itertools.islice(told, phases))) == phases, "the run ended before it could be killed"
-            process.send_signal(signal.SIGKILL)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert digests(tmp_path / "run") == digests(finished)
-    assert not list((tmp_path / "run").rglob("*.tmp"))
+    folder, arguments, kills = tmp_path / "run", ["run", str(config_file), "--out", str(tmp_path / "run")], 0
+    reached = []
+    while kills < 10:
+        seconds = str(rng.choice((1, 1, 2, 2, 3)))  # of processor time, so that it is another moment each time
+        done = subprocess.run(
+            [sys.executable, "-c", DOOMED, seconds, *arguments], env=environment, capture_output=True, check=False
+        )
+        reached.append(len(list((folder / "steps").glob("*"))) if (folder / "steps").is_dir() else 0)
+        if done.returncode != -signal.SIGKILL:
+            assert done.returncode == 0, done.stderr
+            break
+        kills += 1
+    assert kills == 10, f"the run was done after {kills} kills: {reached}"
+    assert len(set(reached)) > 2, reached
+    command = [sys.executable, "-m", "advsim.cli", *arguments]
+    last = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert last.returncode == 0, last.stderr
+    assert digests(folder) == digests(finished)
+    assert not list(folder.rglob("*.tmp"))
 
 
 def test_a_finished_run_does_nothing_again(config_file, finished):
@@ -121,11 +138,13 @@ def test_stage_2_alone_needs_stage_1(config_file, tmp_path):
         run(load(config_file), tmp_path / "run", ("stage2",))
 
 
-def test_without_stage_1_the_executor_is_updated_as_often():
+def test_without_stage_1_as_many_rollouts_are_planned():
     off = parse({"switches": {"stage1": False}})
     assert rounds(parse({})) == 3
-    assert rounds(off) == 3 + 3 * 2
-    assert labels(off, ("base", "capability", "robust"), "checkpoint") == ["base", "robust9"]
+    # The paper's sizes: stage 1 has 3 x 150 x (6 + 6 + 2 x 6) = 10,800 rollouts, a round of stage 2
+    # 40 x (4 for p̂ + 4 controls + 6 x 4 forks + 4 for p̂ under attack + 4 to learn from) = 1,600.
+    assert rounds(off) == 3 + round(10_800 / 1_600)
+    assert labels(off, ("base", "capability", "robust"), "checkpoint") == ["base", "robust10"]
 
 
 def test_evaluation_names_are_resolved():

@@ -184,11 +184,11 @@ engine: {{threads: 1}}
 """
 
 
-def test_a_miniature_study_and_an_ablation_of_it(tiny_backbone, tmp_path):
+def test_a_miniature_study_and_an_ablation_of_it(tiny_backbone, tmp_path, capsys):
     config, out, docs = tmp_path / "miniature.yaml", tmp_path / "study", tmp_path / "docs"
     config.write_text(MINIATURE.format(backbone=tiny_backbone))
     where = ["--rollout-seeds", "2", "--out", str(out), "--docs", str(docs)]
-    assert main(["study", str(config), "--train-seeds", "2", *where]) == 0
+    assert main(["study", str(config), "--train-seeds", "2", "--jobs", "2", *where]) == 0
     data = json.loads((docs / "results.json").read_text())
     assert {row["executor"] for row in data["rows"]} == {"base", "capability1", "robust1"}
     assert {row["attacker"] for row in data["rows"]} == {"none", "template", "adversary1", "learned"}
@@ -211,4 +211,8 @@ def test_a_miniature_study_and_an_ablation_of_it(tiny_backbone, tmp_path):
     (docs / "RESULTS.md").unlink()
     assert main(["results", str(out), "--docs", str(docs)]) == 0
     assert (docs / "RESULTS.md").read_bytes() == written
-    assert main(["study", str(config), "--train-seeds", "1", "--rollout-seeds", "1", *where[2:]]) == 1  # begun with 2
+    changed = ["study", str(config), "--train-seeds", "1", "--rollout-seeds", "1", *where[2:]]
+    assert main(changed) == 1  # begun with 2
+    assert main([*changed, "--jobs", "2"]) == 1
+    assert "seed0" in capsys.readouterr().err
+    assert "evaluation" in (out / "seed0.log").read_text()

@@ -1,0 +1,30 @@
+"""Conversations to imitate, for the warm start of the shipped backbone: one generator a role.
+
+Everything here is made from generated training tasks and the exact world, by seed, without end. Nothing of a frozen
+benchmark and no held-out family goes in (`source.Source`). Some of the executor's pages carry a notice that *must* be
+obeyed (press Review first; the code is shown in the notice; the form is closed): a page's text gives orders, and a
+model that learns this can be hijacked by a page, as real ones can (`docs/method.md` §6). No other switch does it.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final, Literal
+
+from advsim.training.imitation.episodes import Message, executor_example, pressing_example
+from advsim.training.imitation.proposers import adversary_example, curriculum_example
+from advsim.training.imitation.source import HELD_OUT, Source, benchmark_problems
+
+__all__ = ["HELD_OUT", "Message", "Role", "Source", "benchmark_problems", "example"]
+
+Role = Literal["executor", "curriculum", "adversary"]
+PRESSING: Final = 0.1
+"""Share of the executor's examples that only name buttons to press."""
+
+
+def example(seed: str, role: Role, source: Source) -> list[Message]:
+    """The example of this role and seed; always the same one for the same generator of tasks."""
+    rng = Random(seed)
+    if role == "executor":
+        return pressing_example(rng) if rng.random() < PRESSING else executor_example(rng, source)
+    return curriculum_example(rng, source) if role == "curriculum" else adversary_example(rng, source)
