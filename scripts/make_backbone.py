@@ -33,13 +33,14 @@ from benchmark_forms import GENERATION
 ROOT = Path(__file__).resolve().parents[1]
 VOCABULARY = 2048
 LAYERS, WIDTH, HEADS, INNER, POSITIONS, ROPE = 4, 256, 4, 640, 2048, 10_000_000.0
-OFFSETS = (1, 2, 3, 4)
-"""How many tokens back each head of the first layer begins by looking."""
-MATCHES = ((2.2, (0,)), (1.6, (1, 3)), (2.0, (0, 1, 2)))
+OFFSETS = (1, 2, 3)
+"""How many tokens back the heads of the first layer begin by looking; one more takes the last ten together."""
+LATELY = -1
+MATCHES = ((2.2, (0,)), (1.6, (1, LATELY)), (2.0, (0, 1, 2)))
 """The second layer's wired heads: their gain, and which of the tokens up to here they begin by finding again.
 
-(1, 3) is what a value's place has in common in a row and in a thought that copies the row: its label and, past a
-separator, the row's key or the value before.
+(1, LATELY) is what a value's place has in common in a row and in a thought that copies the row: its label, one
+separator back, and most of what stood before.
 """
 ROLES: tuple[tuple[Role, float], ...] = (("executor", 0.7), ("curriculum", 0.2), ("adversary", 0.1))
 
@@ -164,17 +165,19 @@ def make_model(vocabulary: int, seed: int) -> LlamaForCausalLM:
         first, second = model.model.layers[0].self_attn, model.model.layers[1].self_attn
         share = 0.25 * math.sqrt(WIDTH) / math.sqrt(0.25**2 + WIDTH * 0.04**2)  # of the constant, after the norm
         sharp = math.sqrt(8.0 * math.sqrt(size)) / share
-        here, back = frame(), {offset: frame() for offset in OFFSETS}
-        for head, offset in enumerate(OFFSETS):
+        here, back = frame(), {offset: frame() for offset in (*OFFSETS, LATELY)}
+        for head, offset in enumerate(back):
             rows = slice(head * size, (head + 1) * size)
             for w in (first.q_proj.weight, first.k_proj.weight):
                 w[rows] *= 0.1
-            for i in range(fast):
-                first.q_proj.weight[head * size + i, 0] = sharp
-                first.k_proj.weight[head * size + i, 0] = sharp * math.cos(offset * theta[i])
-                first.k_proj.weight[head * size + half + i, 0] = sharp * math.sin(offset * theta[i])
+            # One rotation after the other narrows the peak; a wide one, five back, needs only slower ones.
+            sharpness, distance = (sharp, offset) if offset != LATELY else (sharp / math.sqrt(2), 5)
+            for i in range(fast) if offset != LATELY else range(3, 7):
+                first.q_proj.weight[head * size + i, 0] = sharpness
+                first.k_proj.weight[head * size + i, 0] = sharpness * math.cos(distance * theta[i])
+                first.k_proj.weight[head * size + half + i, 0] = sharpness * math.sin(distance * theta[i])
             first.v_proj.weight[rows] = here
-            first.o_proj.weight[:, rows] = 0.12 * back[offset].T
+            first.o_proj.weight[:, rows] = (0.12 if offset != LATELY else 0.3) * back[offset].T
         back[0] = here
         for head, (gain, offsets) in enumerate(MATCHES):
             rows = slice(head * size, (head + 1) * size)
@@ -182,8 +185,9 @@ def make_model(vocabulary: int, seed: int) -> LlamaForCausalLM:
             second.k_proj.weight[rows] *= 0.1
             for offset, dims in zip(offsets, slow.chunk(len(offsets)), strict=True):
                 # The same rows of both frames, so that equal tokens give equal vectors.
+                there = offset + 1 if offset != LATELY else LATELY
                 second.q_proj.weight[head * size + dims] = gain * back[offset][: len(dims)]
-                second.k_proj.weight[head * size + dims] = gain * back[offset + 1][: len(dims)]
+                second.k_proj.weight[head * size + dims] = gain * back[there][: len(dims)]
             copied = frame()
             second.v_proj.weight[rows] = copied
             second.o_proj.weight[:, rows] = 0.12 * copied.T

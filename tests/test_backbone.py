@@ -79,7 +79,7 @@ def test_held_out_families_are_never_drawn() -> None:
     for n in range(1000):
         task = source.task(Random(n))
         assert problem_hash(task) not in problems
-        assert not re.match(r"Book for|The bill is of|Take the one on the", task.goal)
+        assert not re.match(r"Book for|Take the one on the", task.goal)
 
 
 def test_families_can_be_chosen() -> None:

@@ -14,7 +14,7 @@ from advsim.training.imitation.small import micro_task
 from benchmark_forms.files import SHIPPED, load, shipped_path
 from benchmark_forms.registry import families, generate
 
-HELD_OUT = ("room_booking", "venue_choice", "billing_account")
+HELD_OUT = ("room_booking", "venue_choice")
 """Families that the warm start and training never see; `configs/tiny.yaml` names them too."""
 
 

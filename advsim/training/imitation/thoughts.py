@@ -121,8 +121,9 @@ class Guide:
         numbers = _NUMBER.findall(self.goal)
         if any(_RANGE.search(other) for other in self.lines) and numbers:
             found = [f"{numbers[0]} in {line}"]
-        if "drop" in " ".join(self.lines):
-            found = [*[x for x in self.lines if ": drop " in x], line]
+        if re.search(r"\b(?:highest|lowest|newest|last entry)\b", self.goal):
+            # Each field has rows of its own, or may have: which field is meant decides which row.
+            found = [*[x for x in self.lines if ": drop " in x], f"{control.label} in {line}"]
         for other in self.lines:  # the row that names this row
             asked, _, named = other.partition(": ")
             if named == condition and rest and re.search(rf"\b{re.escape(asked)}\b", self.goal):
