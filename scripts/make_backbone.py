@@ -436,7 +436,7 @@ def export(args: argparse.Namespace, source: Source) -> None:
     log = [json.loads(line) for line in (args.work / "log.jsonl").read_text().splitlines()]
     picked = log[:: max(1, len(log) // 12)]
     curve = (
-        "Loss of an imitated token (means of ten steps):\n\n"
+        "Loss of an imitated token (means since the line before in the log):\n\n"
         "| step | minutes | executor | its first choice right | proposers |\n|---|---|---|---|---|\n"
     )
     for row in (*picked, *([] if log[-1] in picked else [log[-1]])):
