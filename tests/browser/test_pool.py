@@ -143,6 +143,7 @@ except KeyboardInterrupt:
 def test_an_interrupt_in_a_terminal_says_nothing_of_the_driver() -> None:
     process, terminal = pty.fork()
     if process == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell ignores it for what it runs in the background
         os.execv(sys.executable, [sys.executable, "-c", INTERRUPTED])
     said = b""
     while b"open" not in said:
