@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -19,11 +18,11 @@ from advsim.rewards import curriculum as reward
 from advsim.rewards.advantage import deal_groups, group_advantages
 from advsim.seeds import derive
 from advsim.task import Step, Task
+from advsim.training.imitation.source import benchmark_problems
 from advsim.training.learner import Sample
 from advsim.training.rollouts import sample, stamp
 from advsim.training.team import Team
 from benchmark_forms import stream
-from benchmark_forms.files import SHIPPED, load, shipped_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +66,6 @@ class Proposal:
         tokens = Tokens(tuple(data["prompt_ids"]), ids, (True,) * len(ids), tuple(data["logprobs"]))
         task = Task.model_validate(data["task"]) if data["task"] is not None else None
         return Proposal(data["prompt"], data["text"], tokens, task, data["problem"], data["seed"], data["error"])
-
-
-@cache
-def benchmark_problems() -> frozenset[str]:
-    """Hashes of all problems of the shipped benchmarks: none may be proposed."""
-    return frozenset(
-        prompts.problem_hash(task) for name in SHIPPED if shipped_path(name).exists() for task in load(name)
-    )
 
 
 async def propose(config: RunConfig, team: Team, round_: int, count: int, path: Sequence[str | int]) -> list[Proposal]:
