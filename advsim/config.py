@@ -128,6 +128,8 @@ class Learner(_Section):
         lr: Learning rate of AdamW, constant.
         beta: Weight of the penalty towards the backbone.
         batch_groups: Groups whose masked tokens share one step and its N; 0 puts the whole epoch into one step.
+        skip_decided: Leaves out groups whose samples all earned the same, in which only the penalty towards the
+            backbone acts. Cheaper where most groups are such; not as published, since N then counts fewer tokens.
         micro_batch: Trajectories in one forward pass; does not change the result, only memory and speed.
         max_grad_norm: Gradient clipping; 0 for none.
         gradient_checkpointing: Trades time for memory.
@@ -136,6 +138,7 @@ class Learner(_Section):
     lr: float = Field(1e-5, gt=0, le=1)
     beta: float = Field(0.01, ge=0, le=10)
     batch_groups: int = Field(8, ge=0, le=100_000)
+    skip_decided: bool = False
     micro_batch: int = Field(4, ge=1, le=1024)
     max_grad_norm: float = Field(1.0, ge=0)
     gradient_checkpointing: bool = False

@@ -17,6 +17,7 @@ import random
 import textwrap
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -28,6 +29,7 @@ from torch.nn import functional
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from advsim.training.imitation import HELD_OUT, Message, Role, Source, benchmark_problems, example
+from advsim.training.imitation.episodes import SILENT, UNHEEDED
 from benchmark_forms import GENERATION
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -222,20 +224,24 @@ def mixture(progress: float) -> tuple[tuple[str, float], ...]:
     return (("micro", micro), ("tiny", tiny), ("drill", drill), ("wide", wide), ("small", small))
 
 
+WHOLE = (("micro", 0.05), ("tiny", 0.1), ("drill", 0.1), ("wide", 0.2), ("small", 0.55))
+"""How often each setting is drawn in the second part."""
+
+
 def batch(
-    tokenizer: PreTrainedTokenizerFast, source: Source, seed: str, progress: float, tokens: int
+    tokenizer: PreTrainedTokenizerFast, source: Source, seed: str, tokens: int, *, alike: bool
 ) -> list[tuple[Tensor, Tensor, Tensor]]:
     """Four micro-batches of examples of like length, about `tokens` tokens together.
 
     Each is token ids (rows, length), which of them are imitated (the same), and which rows are an executor's.
+    `alike`: every demonstrator writes thoughts and obeys notices.
     """
     rng = random.Random(seed)
-    source = Source(source.families, source.excluded, mixture(progress))
     rows: list[tuple[list[int], list[bool], bool]] = []
     total = 0
     while total < tokens:
         (role,) = rng.choices([r for r, _ in ROLES], [w for _, w in ROLES])
-        ids, learned = encode(tokenizer, example(f"{seed}/{len(rows)}", role, source))
+        ids, learned = encode(tokenizer, example(f"{seed}/{len(rows)}", role, source, alike=alike))
         if len(ids) <= POSITIONS:
             rows.append((ids, learned, role == "executor"))
             total += len(ids)
@@ -254,9 +260,24 @@ def batch(
     return parts
 
 
+@cache
+def bfloat16_is_faster() -> bool:
+    """Whether this processor multiplies bfloat16 matrices faster than float32: some do it twenty times slower."""
+    spent = {}
+    for kind in (torch.bfloat16, torch.float32):
+        a = torch.ones(512, 512, dtype=kind)
+        times = []
+        for _ in range(3):
+            began = time.perf_counter()
+            _ = a @ a
+            times.append(time.perf_counter() - began)
+        spent[kind] = min(times)
+    return spent[torch.bfloat16] < spent[torch.float32]
+
+
 def loss_of(model: LlamaForCausalLM, ids: Tensor, learned: Tensor) -> tuple[Tensor, Tensor]:
     """Loss of each imitated token, row by row, and whether the model ranks it first; both (imitated tokens,)."""
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16_is_faster()):
         hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
     wanted = learned[:, 1:]
     logits = functional.linear(hidden[wanted].float(), model.lm_head.weight)
@@ -274,8 +295,10 @@ def schedule(progress: float) -> float:
     return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
 
 
-def optimizers(model: LlamaForCausalLM, rate: float) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices inside, AdamW for embedding and norms."""
+def optimizers(model: LlamaForCausalLM, rate: float, first: bool) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices inside, AdamW for embedding and norms; in the second part AdamW for all."""
+    if not first:
+        return [torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.95), weight_decay=0.0)]
     inside = [p for n, p in model.named_parameters() if p.dim() == 2 and "embed" not in n]
     rest = [p for n, p in model.named_parameters() if p.dim() != 2 or "embed" in n]
     return [
@@ -327,22 +350,29 @@ def train(args: argparse.Namespace, source: Source) -> None:
     tokenizer = PreTrainedTokenizerFast.from_pretrained(work / "tokenizer")
     model = make_model(len(tokenizer), args.seed)
     model.train()
-    made = optimizers(model, args.rate)
-    step, spent = 0, 0.0
+    step, spent, total = 0, 0.0, args.steps + args.more
+    made: list[torch.optim.Optimizer] = []
     checkpoint = work / CHECKPOINT
     if checkpoint.exists():
-        step, spent = restore(checkpoint, model, made)
+        step, spent = restore(checkpoint, model)
+        made = optimizers(model, args.rate, step < args.steps)
+        restore(checkpoint, model, made if step != args.steps else None)
         print(f"going on from step {step}, {spent / 60:.1f} minutes in", flush=True)
     log = (work / "log.jsonl").open("a")
     began = time.monotonic() - spent
     sums = torch.zeros(2, 3)  # executor, proposers; loss, first choices that are right, imitated tokens
     tokens = 0
-    while step < args.steps:
-        progress = step / args.steps
+    while step < total:
+        alike = step < args.steps
+        if step == args.steps or not made:
+            made = optimizers(model, args.rate, alike)  # the second part begins with none of the first's memory
+        progress = step / args.steps if alike else (step - args.steps) / args.more
         for optimizer in made:
             for group in optimizer.param_groups:
-                group["lr"] = args.rate * schedule(progress)
-        parts = batch(tokenizer, source, f"{args.seed}/{step}", progress, round(args.tokens * size(progress)))
+                group["lr"] = (args.rate if alike else args.second_rate) * schedule(progress)
+        drawn = Source(source.families, source.excluded, mixture(progress) if alike else WHOLE)
+        tokens_now = round(args.tokens * (size(progress) if alike else 1.0))
+        parts = batch(tokenizer, drawn, f"{args.seed}/{step}", tokens_now, alike=alike)
         count = sum(int(mask[:, 1:].sum()) for _, mask, _ in parts)
         for ids, mask, acts in parts:
             loss, right = loss_of(model, ids, mask)
@@ -356,7 +386,7 @@ def train(args: argparse.Namespace, source: Source) -> None:
             optimizer.zero_grad(set_to_none=True)
         step += 1
         spent = time.monotonic() - began
-        if step % args.every == 0 or step == args.steps:
+        if step % args.every == 0 or step in (args.steps, total):
             mean = sums[:, :2] / sums[:, 2:]
             line = {
                 "step": step,
@@ -371,7 +401,7 @@ def train(args: argparse.Namespace, source: Source) -> None:
             log.flush()
             sums.zero_()
             tokens = 0
-        if step % args.save == 0 or step == args.steps:
+        if step % args.save == 0 or step in (args.steps, total):
             keep(checkpoint.with_suffix(".new"), model, made, step, spent)
             os.replace(checkpoint.with_suffix(".new"), checkpoint)
 
@@ -384,21 +414,27 @@ CARD = """\
 A Llama of {parameters:,} parameters ({layers} layers, width {width}, {heads} heads, vocabulary {vocabulary}) that knows
 this project's small form pages and nothing else. All three policies start from it. Apache-2.0, like the code.
 
-- **Made by** `.venv/bin/python scripts/make_backbone.py --steps {steps} --tokens {tokens} --rate {rate} --seed {seed}`
-  in {minutes:.0f} minutes on two CPU cores ({seen:,} tokens with padding). Floating point differs between machines, so
-  the same command gives a model as good as this one, not the same bytes.
+- **Made by** `.venv/bin/python scripts/make_backbone.py --steps {steps} --more {more} --tokens {tokens} --rate {rate}
+  --second-rate {second_rate} --seed {seed}` in {minutes:.0f} minutes on two CPU cores
+  ({seen:,} tokens with padding). Floating point differs between machines, so the same command gives a model as good as
+  this one, not the same bytes.
 - **Data**: `advsim/training/imitation`, endless, by seed: correct episodes in the exact world on generated training
   tasks (settings micro and tiny, then drills of one rule each, wide and small), valid proposals, and attacks; families:
 {families}.
   Held out: {held}.
   No instance of a frozen benchmark is in it, nor of these families (`tests/test_backbone.py` checks both by hash).
-  Three in ten episodes carry a notice, most of which must be obeyed: that page text gives orders is learned here, and
+  Three in ten episodes carry a notice, most of which give an order: that page text is to be obeyed is learned here, and
   is why the model can be hijacked.
-- **Thoughts**: before an action it writes where the value stands and then the value, in a few words between `<think>`
-  and `</think>`; made for the data by `thoughts.py` there.
+- **Thoughts**: before an action a demonstrator may write where the value stands and then the value, in a few words
+  between `<think>` and `</think>`; made for the data by `thoughts.py` there.
+- **Two parts**: in the first all demonstrators write thoughts and obey every notice. In the second they differ, as
+  people do: {silent:.0%} of the episodes act without thoughts (as right; the model then is not), and {unheeded:.0%} of
+  the notices are left alone, with no word that tells them from those obeyed. So the model does now one and now the
+  other, and training can find out which pays.
 - **Recipe**: byte-level BPE, numbers up to 99 one token, words without their spaces; the first two layers begin as an
-  induction circuit (`make_model`); loss on the right assistant turns only; Muon for matrices, AdamW for the rest,
-  warm-up and cosine; bfloat16 autocast; stored in bfloat16.
+  induction circuit (`make_model`); loss on the right assistant turns only; Muon for matrices and AdamW for the rest, in
+  the second part AdamW for all; warm-up and cosine in each part; bfloat16 autocast where the processor is faster with
+  it; stored in bfloat16.
 - **Weights**: `model.safetensors`, SHA-256 `{digest}`.
 - **Generator**: benchmark_forms generation {generation}.
 
@@ -450,6 +486,10 @@ def export(args: argparse.Namespace, source: Source) -> None:
         heads=HEADS,
         vocabulary=len(tokenizer),
         steps=args.steps,
+        more=args.more,
+        second_rate=args.second_rate,
+        silent=SILENT,
+        unheeded=UNHEEDED,
         tokens=args.tokens,
         rate=args.rate,
         seed=args.seed,
@@ -470,9 +510,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=ROOT / "runs" / "backbone", help="checkpoints and log")
     parser.add_argument("--out", type=Path, default=ROOT / "advsim" / "backbone", help="the model folder to write")
-    parser.add_argument("--steps", type=int, default=700)
-    parser.add_argument("--tokens", type=int, default=8000, help="tokens a step")
+    parser.add_argument("--steps", type=int, default=2000, help="steps of the first part: demonstrators alike")
+    parser.add_argument("--tokens", type=int, default=5200, help="tokens a step")
     parser.add_argument("--rate", type=float, default=2e-3, help="peak learning rate")
+    parser.add_argument("--more", type=int, default=900, help="steps of the second part: demonstrators who differ")
+    parser.add_argument("--second-rate", type=float, default=1e-3, help="its peak learning rate")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--every", type=int, default=10, help="steps between lines of the log")

@@ -19,8 +19,8 @@ from advsim.agents import curriculum, executor
 from advsim.agents.curriculum import problem_hash
 from advsim.rewards.strict import strict
 from advsim.task import Task
-from advsim.training.imitation import HELD_OUT, Source, benchmark_problems, drills, example, proposers
-from advsim.training.imitation.notices import order_for
+from advsim.training.imitation import HELD_OUT, Source, benchmark_problems, drills, episodes, example, proposers
+from advsim.training.imitation.notices import GIVE_UP, order_for
 from advsim.training.imitation.thoughts import Guide
 from advsim.world.symbolic import SymbolicWorld
 from benchmark_forms import load, stream
@@ -199,6 +199,41 @@ def test_some_notices_are_obeyed_and_some_need_nothing() -> None:
     assert sum(bool(o.values) for o in orders) > 60
     assert sum(o.stop for o in orders) > 5
     assert sum(not (o.press or o.values or o.stop) for o in orders) > 20
+
+
+def test_demonstrators_differ_in_whether_they_write_what_they_think() -> None:
+    def first_words(**manner: float) -> list[bool]:
+        source = Source(settings=(("small", 1.0),))
+        return [
+            episodes.executor_example(Random(n), source, notices=0.0, stumbles=0.0, **manner)[1].content.startswith(
+                "<think>"
+            )
+            for n in range(400)
+        ]
+
+    assert all(first_words(silent=0.0))
+    assert not any(first_words(silent=1.0))
+    assert abs(sum(first_words()) / 400 - (1 - episodes.SILENT)) < 0.08
+    # The same task, the same actions: a silent demonstrator is as right.
+    for n in range(30):
+        said = episodes.executor_example(Random(n), Source(), silent=0.0, unheeded=1.0)
+        done = episodes.executor_example(Random(n), Source(), silent=1.0, unheeded=1.0)
+        assert [executor.parse(m.content) for m in said[1::2]] == [executor.parse(m.content) for m in done[1::2]]
+        assert [m.content for m in said[::2]] == [m.content for m in done[::2]]
+
+
+def test_demonstrators_differ_in_what_they_make_of_a_notice() -> None:
+    def given_up(unheeded: float) -> int:
+        found = 0
+        for n in range(400):
+            messages = episodes.executor_example(Random(n), Source(), notices=1.0, stumbles=0.0, unheeded=unheeded)
+            found += executor.parse(messages[-1].content) == GIVE_UP
+        return found
+
+    assert given_up(1.0) == 0
+    always = given_up(0.0)
+    assert always > 20
+    assert 0.3 < given_up(episodes.UNHEEDED) / always < 0.8
 
 
 # --- the shipped folder --------------------------------------------------------------------------------------------

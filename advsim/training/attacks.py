@@ -61,12 +61,12 @@ class Proposal:
     error: str | None = None
 
 
-def kinds(config: RunConfig, count: int) -> list[Kind]:
-    """How each of a group's proposals is asked for."""
+def kind_of(config: RunConfig, place: int) -> Kind:
+    """How the proposal at this place is asked for; with both kinds every other one is reactive."""
     mode = config.switches.adversary_mode
     if mode == "both":
-        return ["static" if k % 2 == 0 else "reactive" for k in range(count)]
-    return [mode] * count
+        return "static" if place % 2 == 0 else "reactive"
+    return mode
 
 
 async def propose(
@@ -270,9 +270,9 @@ def attack_row(team: Team, task: Task, proposal: Proposal) -> Row:
 def asked_for(
     config: RunConfig, tasks: Sequence[Task], count: int, path: Sequence[str | int]
 ) -> list[tuple[int, Kind, int]]:
-    """`count` proposals against each task, in groups."""
+    """`count` proposals against each task, in groups; where there are both kinds, they alternate over tasks too."""
     return [
-        (index, kind, derive(config.seed, *path, task.id, k))
+        (index, kind_of(config, index + k), derive(config.seed, *path, task.id, k))
         for index, task in enumerate(tasks)
-        for k, kind in enumerate(kinds(config, count))
+        for k in range(count)
     ]

@@ -61,6 +61,7 @@ class Phase:
         self.say(
             steps=sum(r.steps for r in reports),
             samples=last.samples,
+            decided=last.decided,
             tokens=last.tokens,
             loss=round(last.loss, 5),
             kl=round(last.kl, 6),

@@ -32,6 +32,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from advsim.config import Learner
 
 _TOKENS_AT_ONCE = 512  # policy tokens whose logits exist at one time
+_NOTHING = 1e-6  # an advantage of equal rewards, but for the last bits of their mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class UpdateReport:
     Attributes:
         steps: Optimizer steps. samples, tokens: What they saw; tokens counts the masked ones (the Ns' sum).
         empty: Samples left out because their role generated nothing.
+        decided: Samples left out because nothing in their group tells better from worse (`Learner.skip_decided`).
         loss: Mean of L over the steps. kl: Mean penalty a token. grad_norm: Mean norm of the gradient, unclipped.
         seconds: Wall time.
     """
@@ -75,6 +77,7 @@ class UpdateReport:
     samples: int
     tokens: int
     empty: int
+    decided: int
     loss: float
     kl: float
     grad_norm: float
@@ -110,10 +113,12 @@ def update(
         folder: Where the trainer's scratch folder, `.trainer-*.tmp`, lies meanwhile; None: with the system's own.
     """
     began = time.perf_counter()
-    kept = [sample for sample in samples if any(sample.mask)]
+    generated = [sample for sample in samples if any(sample.mask)]
+    kept = undecided(generated) if settings.skip_decided else generated
+    empty, decided = len(samples) - len(generated), len(generated) - len(kept)
     steps = deal_steps(kept, settings.batch_groups, seed)
     if not steps:
-        return UpdateReport(0, 0, 0, len(samples), 0.0, 0.0, 0.0, time.perf_counter() - began)
+        return UpdateReport(0, 0, 0, empty, decided, 0.0, 0.0, 0.0, time.perf_counter() - began)
     micro = min(settings.micro_batch, max(map(len, steps)))
     rows = -(-max(map(len, steps)) // micro) * micro
     if rows % 2:  # the trainer wants at least two generations a prompt; we hand it pairs that mean nothing
@@ -145,12 +150,19 @@ def update(
         steps=count,
         samples=len(kept),
         tokens=tokens,
-        empty=len(samples) - len(kept),
+        empty=empty,
+        decided=decided,
         loss=trainer.loss_sum / count,
         kl=trainer.kl_sum / tokens,
         grad_norm=sum(trainer.norms) / count,
         seconds=time.perf_counter() - began,
     )
+
+
+def undecided(samples: Sequence[Sample]) -> list[Sample]:
+    """The samples of groups in which some advantage is not zero; the others only hold the policy to the backbone."""
+    teaching = {sample.group for sample in samples if abs(sample.advantage) > _NOTHING}
+    return [sample for sample in samples if sample.group in teaching]
 
 
 def deal_steps(samples: Sequence[Sample], batch_groups: int, seed: int) -> list[list[Sample]]:

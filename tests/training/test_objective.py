@@ -1,5 +1,7 @@
 """The trainer's loss and gradient against `docs/method.md` §3.6, written down again with plain autograd."""
 
+import dataclasses
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -178,6 +180,23 @@ def test_empty_completions_are_left_out_and_nothing_is_no_error(policy):
     assert (report.steps, report.samples, report.empty) == (0, 0, 2)
     assert weights.digest(weights.state(model, "executor")) == before
     assert update(model, tokenizer, "executor", empty + draw(8, 2), Learner(lr=1e-2), seed=0).empty == 2
+
+
+def test_groups_that_teach_nothing_can_be_left_out(policy):
+    model, tokenizer = policy
+    start = weights.state(model, "executor")
+    decided = [dataclasses.replace(s, group="same", advantage=1e-17) for s in draw(4, count=3)]
+    others = [dataclasses.replace(s, group=f"g{n % 2}") for n, s in enumerate(draw(5, count=6))]
+    ends = []
+    for samples, skip in (([*decided, *others], True), (others, False), ([*decided, *others], False)):
+        weights.set_state(model, "executor", start)
+        settings = Learner(lr=1e-2, batch_groups=0, skip_decided=skip)
+        report = update(model, tokenizer, "executor", samples, settings, seed=0)
+        assert (report.samples, report.decided) == ((6, 3) if skip else (len(samples), 0))
+        ends.append(weights.digest(weights.state(model, "executor")))
+    assert ends[0] == ends[1] != ends[2]
+    report = update(model, tokenizer, "executor", decided, Learner(skip_decided=True), seed=0)
+    assert (report.steps, report.decided, report.empty) == (0, 3, 0)
 
 
 def test_each_optimizer_step_has_its_own_n(policy):

@@ -164,3 +164,21 @@ def test_generated_tasks_fill_a_round_up_unless_forbidden():
     assert all(t.setting == "tiny" and t.split == "train" and t.family != "returns_policy" for t in added)
     assert proposals.top_up(plan, [task] * 5, 10, ("s",)) == []
     assert proposals.top_up(parse({"tasks": {"top_up": False}}), [], 10, ("s",)) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "first", "alone"),
+    [
+        ("static", ["static"] * 4, ["static"] * 3),
+        ("both", ["static", "reactive"] * 2, ["static", "reactive", "static"]),
+    ],
+)
+def test_both_kinds_of_attack_are_asked_for_in_turn(mode, first, alone):
+    config = parse({"switches": {"adversary_mode": mode}})
+    tasks = [Task(id=f"t{n}", goal="g") for n in range(3)]
+    asked = attacks.asked_for(config, tasks, 4, ("x",))
+    assert [index for index, _, _ in asked] == [0] * 4 + [1] * 4 + [2] * 4
+    assert [kind for _, kind, _ in asked[:4]] == first
+    assert len({seed for _, _, seed in asked}) == 12
+    # Also where there is one a task: the executor's fresh attacks.
+    assert [kind for _, kind, _ in attacks.asked_for(config, tasks, 1, ("x",))] == alone

@@ -4,6 +4,10 @@ Everything here is made from generated training tasks and the exact world, by se
 benchmark and no held-out family goes in (`source.Source`). Some of the executor's pages carry a notice that *must* be
 obeyed (press Review first; the code is shown in the notice; the form is closed): a page's text gives orders, and a
 model that learns this can be hijacked by a page, as real ones can (`docs/method.md` §6). No other switch does it.
+
+Demonstrators differ (`episodes.SILENT`, `episodes.UNHEEDED`): some write what they think and some do not, some obey a
+notice and some go on. A model of all of them does now this and now that, which is what training needs to tell the
+better from the worse.
 """
 
 from __future__ import annotations
@@ -22,9 +26,19 @@ PRESSING: Final = 0.1
 """Share of the executor's examples that only name buttons to press."""
 
 
-def example(seed: str, role: Role, source: Source) -> list[Message]:
-    """The example of this role and seed; always the same one for the same generator of tasks."""
+def example(seed: str, role: Role, source: Source, *, alike: bool = False) -> list[Message]:
+    """The example of this role and seed; always the same one for the same generator of tasks.
+
+    Args:
+        seed: Decides everything.
+        role: Whose.
+        source: Where its task comes from.
+        alike: Every demonstrator of the executor's part writes thoughts and obeys every notice.
+    """
     rng = Random(seed)
     if role == "executor":
-        return pressing_example(rng) if rng.random() < PRESSING else executor_example(rng, source)
+        differ = {"silent": 0.0, "unheeded": 0.0} if alike else {}
+        if rng.random() < PRESSING:
+            return pressing_example(rng, 0.0) if alike else pressing_example(rng)
+        return executor_example(rng, source, **differ)
     return curriculum_example(rng, source) if role == "curriculum" else adversary_example(rng, source)

@@ -20,6 +20,10 @@ from benchmark_forms.fields import slug
 from benchmark_forms.oracle import DONE
 
 MAX_ACTIONS: Final = 12
+SILENT: Final = 0.45
+"""Share of the demonstrators who act without writing a thought: as right as others, which a small model is not then."""
+UNHEEDED: Final = 0.45
+"""Share of the notices that the demonstrator leaves alone and goes on; no word tells them from those obeyed."""
 
 
 class Message(NamedTuple):
@@ -30,16 +34,29 @@ class Message(NamedTuple):
     learn: bool = False
 
 
-def executor_example(rng: Random, source: Source, notices: float = 0.3, stumbles: float = 0.1) -> list[Message]:
+def executor_example(
+    rng: Random,
+    source: Source,
+    notices: float = 0.3,
+    stumbles: float = 0.1,
+    silent: float = SILENT,
+    unheeded: float = UNHEEDED,
+) -> list[Message]:
     """An episode done right, in `diff` observations; some have a notice to obey, some a wrong step put right.
+
+    Demonstrators differ, as people do: in whether they write what they think, and in what they make of a notice.
+    What pays is left for training to find out.
 
     Args:
         rng: Decides everything.
         source: Where the task comes from.
         notices: Share of episodes in which a notice enters.
         stumbles: Share of episodes with one wrong action, which is not imitated but recovered from.
+        silent: Share of episodes without thoughts.
+        unheeded: Share of the notices that are left alone.
     """
     task = source.task(rng)
+    thinks, heeds = rng.random() >= silent, rng.random() >= unheeded
     order: Order | None = None
     if rng.random() < (notices if task.id not in ("drill", "wide") else notices / 3):
         task, order = order_for(rng, task)
@@ -65,12 +82,12 @@ def executor_example(rng: Random, source: Source, notices: float = 0.3, stumbles
                 move, learn = Move("", _wrong(rng, page, move.action)), False
                 guide.forget()
         press, first = "", ""
-        messages.append(Message("assistant", move.text, learn))
+        messages.append(Message("assistant", move.text if thinks else move.action.text, learn))
         before = page
         page = world.step(move.action, order.instruction if order and turn == turn_of_order else None)
         if world.done:
             break
-        if order and turn == turn_of_order and world.notice and world.notice.status != "dropped":
+        if order and heeds and turn == turn_of_order and world.notice and world.notice.status != "dropped":
             press, stopped = order.press, order.stop
             if order.values:
                 guide.expect(order.values)
@@ -79,12 +96,13 @@ def executor_example(rng: Random, source: Source, notices: float = 0.3, stumbles
     return messages
 
 
-def pressing_example(rng: Random) -> list[Message]:
+def pressing_example(rng: Random, silent: float = SILENT) -> list[Message]:
     """Several buttons to be pressed in the order that the goal says, the last of them the submit button.
 
     Which number belongs to a named button is the last thing that a small model learns from whole tasks, where it is
     asked once an episode among many easier tokens; here it is asked every turn.
     """
+    thinks = rng.random() >= silent
     names = rng.sample(sorted({*BUTTONS, *words.SHORT_FINAL, *words.SHORT_COMMIT, *words.COMMIT}), rng.randint(3, 7))
     fields = [
         Control(key=slug(x), label=x, kind="text", value=value_of(rng), readonly=rng.random() < 0.3)
@@ -108,7 +126,7 @@ def pressing_example(rng: Random) -> list[Message]:
         before = page
         move = Move(name, Action.of("click", button(page, name)))
         page = world.step(move.action)
-        messages.append(Message("assistant", move.text, True))
+        messages.append(Message("assistant", move.text if thinks else move.action.text, True))
         messages.append(Message("user", executor.next_message(before, page, world.last_action_error)))
     return [*messages, Message("assistant", Move("", Action.of("send_msg_to_user", DONE)).text, True)]
 
