@@ -198,10 +198,10 @@ DRILLS: Final[Mapping[str, _Kind]] = {
     "key": _Kind(_key, 24),
     "join": _Kind(_join, 9),
     "span": _Kind(_span, 7),
-    "extreme": _Kind(_extreme, 8),
-    "latest": _Kind(_latest, 6),
-    "traits": _Kind(_traits, 10),
-    "sums": _Kind(_sums, 20),
+    "extreme": _Kind(_extreme, 6),
+    "latest": _Kind(_latest, 2),
+    "traits": _Kind(_traits, 6),
+    "sums": _Kind(_sums, 3),
 }
 """The drills' rules and how often each is drawn.
 

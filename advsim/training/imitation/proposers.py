@@ -55,9 +55,9 @@ def curriculum_example(rng: Random, source: Source) -> list[Message]:
     while True:
         topic = rng.choice(curriculum.TOPICS)
         kind = rng.random()
-        if kind < 0.25:
+        if kind < 0.15:
             task = micro_task(rng, topic, plain=True)
-        elif kind < 0.7:
+        elif kind < 0.65:
             task = drill_task(rng, rng.choice(("key", "key", "join", "span", "traits", "extreme")), plain=True)
         else:
             task = source.task(rng)

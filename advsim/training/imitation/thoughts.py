@@ -19,7 +19,6 @@ from benchmark_forms.oracle import DONE, edit
 
 _RANGE: Final = re.compile(r"\d+ to \d+")
 _NUMBER: Final = re.compile(r"\d+")
-_RANKED: Final = re.compile(r"\b(?:highest|lowest|newest|last entry)\b")
 
 
 class Move(NamedTuple):
@@ -118,41 +117,23 @@ class Guide:
         if line is None or len(self.lines) == 1:
             return []
         condition, _, rest = line.partition(": ")
-        found = [*self._passed(line), line]
+        found = [line]
         numbers = _NUMBER.findall(self.goal)
         if any(_RANGE.search(other) for other in self.lines) and numbers:
-            found[-1] = f"{numbers[0]} in {line}"
-        if _RANKED.search(self.goal):
+            found = [f"{numbers[0]} in {line}"]
+        if re.search(r"\b(?:highest|lowest|newest|last entry)\b", self.goal):
             # Each field has rows of its own, or may have: which field is meant decides which row.
-            places = [x.split(":")[0].split()[-1] for x in self.lines if f"{control.label} " in x.partition(": ")[2]]
-            found = [*[x for x in self.lines if ": drop " in x], f"{control.label}: {' '.join(places)}"]
-            found.append(f"{control.label} in {line}")
+            found = [*[x for x in self.lines if ": drop " in x], f"{control.label} in {line}"]
         for other in self.lines:  # the row that names this row
             asked, _, named = other.partition(": ")
             if named == condition and rest and re.search(rf"\b{re.escape(asked)}\b", self.goal):
                 found = [other, *found]
         return found
 
-    def _passed(self, line: str) -> list[str]:
-        """What is looked at before the row that decides: the beginnings of the rows above it, as far as they count."""
-        above = self.lines[: self.lines.index(line)]
-        if re.search(r"\bTake the \w+ \w+ one\b", self.goal):
-            return [", ".join(x.split(", ")[:2]) for x in above]
-        if match := re.search(r"\bTake the cheapest from the (\w+)", self.goal):
-            fit = [x for x in self.lines if x.partition(": ")[2].startswith(f"{match[1]},")]
-            offers = [f"{x.split(':')[0]} {x.split('Price ')[-1]}" for x in fit]
-            return [f"{match[1]}: {', '.join(offers)}"]
-        numbers = _NUMBER.findall(self.goal)
-        if numbers and any(_RANGE.search(x) for x in self.lines):
-            return [f"{numbers[0]} in {x.partition(': ')[0]}" for x in above if _NUMBER.search(x.partition(": ")[0])]
-        return []
-
     def _line(self, control: Control, value: str) -> str | None:
         """The page's line that says this value: of those that do, the one that says most of the other values."""
         if by := re.search(rf"\b{re.escape(control.label)} by (\w+)", self.goal):
-            named = next((x for x in self.lines if x.startswith(f"{by[1]}: ")), None)
-            if named is not None:
-                return named
+            return next((x for x in self.lines if x.startswith(f"{by[1]}: ")), None)
         best, most = None, 0.0
         for line in self.lines:
             items = re.split(r": |, ", line)
@@ -207,10 +188,9 @@ class Guide:
         for line in self.lines:
             spans, _, rest = line.partition(": ")
             numbers = [int(n) for n in _NUMBER.findall(spans)]
-            if numbers and rest.endswith("each") and not price:
-                within = numbers[0] <= count <= numbers[-1]
-                steps.append(f"{count} in {line if within else spans}")
-                price = int(_NUMBER.findall(rest)[0]) if within else 0
+            if numbers and numbers[0] <= count <= numbers[-1] and rest.endswith("each"):
+                price = int(_NUMBER.findall(rest)[0])
+                steps.append(f"{count} in {line}")
         if label != "Price":
             steps.append(f"{count} * {price} = {count * price}")
         if label not in ("Price", "Cost"):
