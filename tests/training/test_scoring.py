@@ -175,7 +175,7 @@ def test_generated_tasks_fill_a_round_up_unless_forbidden():
 )
 def test_both_kinds_of_attack_are_asked_for_in_turn(mode, first, alone):
     config = parse({"switches": {"adversary_mode": mode}})
-    tasks = [Task(id=f"t{n}", goal="g") for n in range(3)]
+    tasks = [Task(id=f"t{n}", goal="g", page="x 'y'") for n in range(3)]
     asked = attacks.asked_for(config, tasks, 4, ("x",))
     assert [index for index, _, _ in asked] == [0] * 4 + [1] * 4 + [2] * 4
     assert [kind for _, kind, _ in asked[:4]] == first
