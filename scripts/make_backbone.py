@@ -351,12 +351,13 @@ def train(args: argparse.Namespace, source: Source) -> None:
     model = make_model(len(tokenizer), args.seed)
     model.train()
     step, spent, total = 0, 0.0, args.steps + args.more
-    made: list[torch.optim.Optimizer] = []
     checkpoint = work / CHECKPOINT
     if checkpoint.exists():
         step, spent = restore(checkpoint, model)
-        made = optimizers(model, args.rate, step < args.steps)
-        restore(checkpoint, model, made if step != args.steps else None)
+    made = optimizers(model, args.rate, step < args.steps)
+    if step not in (0, args.steps):  # the second part begins with none of the first's memory
+        restore(checkpoint, model, made)
+    if step:
         print(f"going on from step {step}, {spent / 60:.1f} minutes in", flush=True)
     log = (work / "log.jsonl").open("a")
     began = time.monotonic() - spent
@@ -364,8 +365,8 @@ def train(args: argparse.Namespace, source: Source) -> None:
     tokens = 0
     while step < total:
         alike = step < args.steps
-        if step == args.steps or not made:
-            made = optimizers(model, args.rate, alike)  # the second part begins with none of the first's memory
+        if step == args.steps:
+            made = optimizers(model, args.rate, alike)
         progress = step / args.steps if alike else (step - args.steps) / args.more
         for optimizer in made:
             for group in optimizer.param_groups:
@@ -513,7 +514,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000, help="steps of the first part: demonstrators alike")
     parser.add_argument("--tokens", type=int, default=5200, help="tokens a step")
     parser.add_argument("--rate", type=float, default=2e-3, help="peak learning rate")
-    parser.add_argument("--more", type=int, default=900, help="steps of the second part: demonstrators who differ")
+    parser.add_argument("--more", type=int, default=800, help="steps of the second part: demonstrators who differ")
     parser.add_argument("--second-rate", type=float, default=1e-3, help="its peak learning rate")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final, Literal
 
-from advsim.training.imitation.episodes import Message, executor_example, pressing_example
+from advsim.training.imitation.episodes import SILENT, UNHEEDED, Message, executor_example, pressing_example
 from advsim.training.imitation.proposers import adversary_example, curriculum_example
 from advsim.training.imitation.source import HELD_OUT, Source, benchmark_problems
 
@@ -37,8 +37,8 @@ def example(seed: str, role: Role, source: Source, *, alike: bool = False) -> li
     """
     rng = Random(seed)
     if role == "executor":
-        differ = {"silent": 0.0, "unheeded": 0.0} if alike else {}
+        silent, unheeded = (0.0, 0.0) if alike else (SILENT, UNHEEDED)
         if rng.random() < PRESSING:
-            return pressing_example(rng, 0.0) if alike else pressing_example(rng)
-        return executor_example(rng, source, **differ)
+            return pressing_example(rng, silent)
+        return executor_example(rng, source, silent=silent, unheeded=unheeded)
     return curriculum_example(rng, source) if role == "curriculum" else adversary_example(rng, source)
