@@ -102,7 +102,7 @@ def main() -> None:
         rng = random.Random(f"{args.seed}/{step}")
         roles = rng.choices(("executor", "curriculum", "adversary"), (8, 1, 1), k=args.batch)
         rows = [
-            encode(chat, example(f"{args.seed}/{step}/{n}", role, source, alike=True)) for n, role in enumerate(roles)
+            encode(chat, example(f"{args.seed}/{step}/{n}", role, source, differ=0.0)) for n, role in enumerate(roles)
         ]
         loss = loss_of(model, rows)
         loss.backward()  # type: ignore[no-untyped-call]

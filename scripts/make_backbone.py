@@ -16,185 +16,33 @@ import os
 import random
 import textwrap
 import time
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from advsim.training.imitation import HELD_OUT, Message, Role, Source, benchmark_problems, example
 from advsim.training.imitation.episodes import SILENT, UNHEEDED
+from advsim.training.imitation.student import (
+    CHAT_TEMPLATE,
+    END,
+    HEADS,
+    LAYERS,
+    POSITIONS,
+    SPECIAL,
+    WIDTH,
+    make_model,
+    make_tokenizer,
+)
 from benchmark_forms import GENERATION
 
 ROOT = Path(__file__).resolve().parents[1]
-VOCABULARY = 2048
-LAYERS, WIDTH, HEADS, INNER, POSITIONS, ROPE = 4, 256, 4, 640, 2048, 10_000_000.0
-OFFSETS = (1, 2, 3)
-"""How many tokens back the heads of the first layer begin by looking; one more takes the last ten together."""
-LATELY = -1
-MATCHES = ((2.2, (0,)), (1.6, (1, LATELY)), (2.0, (0, 1, 2)))
-"""The second layer's wired heads: their gain, and which of the tokens up to here they begin by finding again.
-
-(1, LATELY) is what a value's place has in common in a row and in a thought that copies the row: its label, one
-separator back, and most of what stood before.
-"""
 ROLES: tuple[tuple[Role, float], ...] = (("executor", 0.7), ("curriculum", 0.2), ("adversary", 0.1))
-
-# --- tokenizer ---------------------------------------------------------------------------------------------------
-
-END = "<|end|>"
-SPECIAL = ("<|pad|>", END, "<|system|>", "<|user|>", "<|assistant|>")
-# Rendering k messages and the generation prompt gives the beginning of rendering k + 1 messages: nothing is trimmed.
-CHAT_TEMPLATE = (
-    "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
-)
-# What may become one token. Words have no space in them, so that a value is the same tokens in a goal, a page and an
-# action, and copying is all there is to learn; numbers up to 99 are one piece; so are runs of page syntax.
-_PIECES = "|".join(
-    (
-        r"</?think>\n?",
-        r"'?\n(?:[a-z]+: )(?:(?:text|number|date|select|radio|checkbox|button|reset|submit|textarea|readonly) )*'?",
-        r"'?(?:\n(?:[-=+][0-9]+ )?\t*\[?)",  # end of a line and beginning of the next
-        r"\] [A-Za-z]+ '",  # role
-        r"(?:StaticText|RootWebArea) '",
-        r"'?(?:, (?:focused|disabled|selected|(?:readonly|multiline|expanded|checked)=(?:True|False)))+(?:, value=')?",
-        r"'?, value='",
-        r"' (?:=|->|of|') '|'(?: of)? '|'\)|, '",
-        r"[a-z_]{4,}\('?",  # the beginning of an action
-        r" (?:and|or|the|to|of|in|is|a|with|that|from|by|as|for|at|not) ",
-        r"[.,:;] | \| ",
-        r"[A-Za-z]+",
-        r"[0-9]{1,2}",  # small numbers are one token, bids and values alike
-        r"\s+",
-        r"[^\sA-Za-z0-9]",
-    )
-)
-
-
-def make_tokenizer(source: Source, samples: int) -> PreTrainedTokenizerFast:
-    """A byte-level BPE (any text can be encoded, and decodes to itself) trained on samples of all roles."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
-        special_tokens=list(SPECIAL),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-        min_frequency=4,
-    )
-
-    def corpus() -> Iterator[str]:
-        for i in range(samples):
-            for role, _ in ROLES:
-                for message in example(f"tokenizer/{role}/{i}", role, source):
-                    yield message.content
-        for number in range(100):
-            yield from [f"{number} 1{number:02} x"] * 20
-
-    tokenizer.train_from_iterator(corpus(), trainer)
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer,
-        pad_token=SPECIAL[0],
-        eos_token=END,
-        chat_template=CHAT_TEMPLATE,
-        clean_up_tokenization_spaces=False,
-        model_max_length=POSITIONS,
-    )
-
-
-# --- model -------------------------------------------------------------------------------------------------------
-
-
-def make_model(vocabulary: int, seed: int) -> LlamaForCausalLM:
-    """A small Llama whose first two layers begin as what copying needs, then are trained like all else.
-
-    From a plain start copying emerges late or, on full pages, not at all. So the first layer's heads begin by looking a
-    fixed number of tokens back (`OFFSETS`), and heads of the second by finding the place before which the same tokens
-    stood (`MATCHES`), whose token they copy: induction circuits. The attention by distance is made of rotary phases,
-    from a constant that all embeddings share.
-    """
-    torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=vocabulary,
-        hidden_size=WIDTH,
-        intermediate_size=INNER,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        num_key_value_heads=HEADS,
-        max_position_embeddings=POSITIONS,
-        rope_parameters={"rope_type": "default", "rope_theta": ROPE},
-        tie_word_embeddings=True,
-        pad_token_id=0,
-        bos_token_id=None,
-        eos_token_id=1,
-        rms_norm_eps=1e-5,
-    )
-    model = LlamaForCausalLM(config)
-    for name, p in model.named_parameters():
-        if p.dim() == 2:
-            scale = 1 / math.sqrt(2 * LAYERS) if name.endswith(("o_proj.weight", "down_proj.weight")) else 1.0
-            nn.init.normal_(p, 0.0, 0.02 * scale if "embed" not in name else 0.04)
-    size = WIDTH // HEADS
-    half = size // 2
-    theta = ROPE ** (-torch.arange(half) / half)
-    # Where a match is to be found at any distance, only rotations too slow to be felt over a page may be used.
-    slow = torch.cat([torch.arange(half)[theta < 0.004], half + torch.arange(half)[theta < 0.004]])
-    slow = slow[torch.randperm(len(slow))]
-    fast = 6  # so many of the fastest rotations tell neighbouring distances apart
-
-    def frame() -> Tensor:
-        """Orthonormal rows (size, WIDTH) that leave the constant out."""
-        rows = torch.zeros(size, WIDTH)
-        rows[:, 1:] = torch.linalg.qr(torch.randn(WIDTH - 1, size))[0].T
-        return rows
-
-    with torch.no_grad():
-        embedding = model.model.embed_tokens.weight
-        embedding[:, 0] = 0.25  # the constant
-        first, second = model.model.layers[0].self_attn, model.model.layers[1].self_attn
-        share = 0.25 * math.sqrt(WIDTH) / math.sqrt(0.25**2 + WIDTH * 0.04**2)  # of the constant, after the norm
-        sharp = math.sqrt(8.0 * math.sqrt(size)) / share
-        here, back = frame(), {offset: frame() for offset in (*OFFSETS, LATELY)}
-        for head, offset in enumerate(back):
-            rows = slice(head * size, (head + 1) * size)
-            for w in (first.q_proj.weight, first.k_proj.weight):
-                w[rows] *= 0.1
-            # One rotation after the other narrows the peak; a wide one, five back, needs only slower ones.
-            sharpness, distance = (sharp, offset) if offset != LATELY else (sharp / math.sqrt(2), 5)
-            for i in range(fast) if offset != LATELY else range(3, 7):
-                first.q_proj.weight[head * size + i, 0] = sharpness
-                first.k_proj.weight[head * size + i, 0] = sharpness * math.cos(distance * theta[i])
-                first.k_proj.weight[head * size + half + i, 0] = sharpness * math.sin(distance * theta[i])
-            first.v_proj.weight[rows] = here
-            first.o_proj.weight[:, rows] = (0.12 if offset != LATELY else 0.3) * back[offset].T
-        back[0] = here
-        for head, (gain, offsets) in enumerate(MATCHES):
-            rows = slice(head * size, (head + 1) * size)
-            second.q_proj.weight[rows] *= 0.1
-            second.k_proj.weight[rows] *= 0.1
-            for offset, dims in zip(offsets, slow.chunk(len(offsets)), strict=True):
-                # The same rows of both frames, so that equal tokens give equal vectors.
-                there = offset + 1 if offset != LATELY else LATELY
-                second.q_proj.weight[head * size + dims] = gain * back[offset][: len(dims)]
-                second.k_proj.weight[head * size + dims] = gain * back[there][: len(dims)]
-            copied = frame()
-            second.v_proj.weight[rows] = copied
-            second.o_proj.weight[:, rows] = 0.12 * copied.T
-    return model
-
 
 # --- batches -----------------------------------------------------------------------------------------------------
 
@@ -224,24 +72,32 @@ def mixture(progress: float) -> tuple[tuple[str, float], ...]:
     return (("micro", micro), ("tiny", tiny), ("drill", drill), ("wide", wide), ("small", small))
 
 
-WHOLE = (("micro", 0.05), ("tiny", 0.1), ("drill", 0.1), ("wide", 0.2), ("small", 0.55))
-"""How often each setting is drawn in the second part."""
+def second_mixture(progress: float) -> tuple[tuple[str, float], ...]:
+    """The same for the second part: drills again, then whole tasks."""
+    whole = min(1.0, progress / 0.6)
+    drill, small = 0.42 - 0.3 * whole, 0.28 + 0.35 * whole
+    return (("micro", 0.05), ("tiny", 0.08), ("drill", drill), ("wide", 0.17 - 0.05 * whole), ("small", small))
+
+
+def difference(progress: float) -> float:
+    """How far the demonstrators of the second part differ: not at all at first, then wholly."""
+    return min(1.0, max(0.0, (progress - 0.3) / 0.2))
 
 
 def batch(
-    tokenizer: PreTrainedTokenizerFast, source: Source, seed: str, tokens: int, *, alike: bool
+    tokenizer: PreTrainedTokenizerFast, source: Source, seed: str, tokens: int, *, differ: float
 ) -> list[tuple[Tensor, Tensor, Tensor]]:
     """Four micro-batches of examples of like length, about `tokens` tokens together.
 
     Each is token ids (rows, length), which of them are imitated (the same), and which rows are an executor's.
-    `alike`: every demonstrator writes thoughts and obeys notices.
+    `differ`: how far the executor's demonstrators differ, 0 to 1.
     """
     rng = random.Random(seed)
     rows: list[tuple[list[int], list[bool], bool]] = []
     total = 0
     while total < tokens:
         (role,) = rng.choices([r for r, _ in ROLES], [w for _, w in ROLES])
-        ids, learned = encode(tokenizer, example(f"{seed}/{len(rows)}", role, source, alike=alike))
+        ids, learned = encode(tokenizer, example(f"{seed}/{len(rows)}", role, source, differ=differ))
         if len(ids) <= POSITIONS:
             rows.append((ids, learned, role == "executor"))
             total += len(ids)
@@ -346,7 +202,9 @@ def train(args: argparse.Namespace, source: Source) -> None:
     work: Path = args.work
     work.mkdir(parents=True, exist_ok=True)
     if not (work / "tokenizer" / "tokenizer.json").exists():
-        make_tokenizer(Source(source.families, source.excluded, mixture(0.6)), 3000).save_pretrained(work / "tokenizer")
+        middle = Source(source.families, source.excluded, mixture(0.6))
+        samples = (example(f"tokenizer/{role}/{n}", role, middle) for n in range(3000) for role, _ in ROLES)
+        make_tokenizer(m.content for messages in samples for m in messages).save_pretrained(work / "tokenizer")
     tokenizer = PreTrainedTokenizerFast.from_pretrained(work / "tokenizer")
     model = make_model(len(tokenizer), args.seed)
     model.train()
@@ -364,16 +222,17 @@ def train(args: argparse.Namespace, source: Source) -> None:
     sums = torch.zeros(2, 3)  # executor, proposers; loss, first choices that are right, imitated tokens
     tokens = 0
     while step < total:
-        alike = step < args.steps
+        first = step < args.steps
         if step == args.steps:
-            made = optimizers(model, args.rate, alike)
-        progress = step / args.steps if alike else (step - args.steps) / args.more
+            made = optimizers(model, args.rate, first)
+        progress = step / args.steps if first else (step - args.steps) / args.more
         for optimizer in made:
             for group in optimizer.param_groups:
-                group["lr"] = (args.rate if alike else args.second_rate) * schedule(progress)
-        drawn = Source(source.families, source.excluded, mixture(progress) if alike else WHOLE)
-        tokens_now = round(args.tokens * (size(progress) if alike else 1.0))
-        parts = batch(tokenizer, drawn, f"{args.seed}/{step}", tokens_now, alike=alike)
+                group["lr"] = (args.rate if first else args.second_rate) * schedule(progress)
+        drawn = Source(source.families, source.excluded, (mixture if first else second_mixture)(progress))
+        tokens_now = round(args.tokens * (size(progress) if first else 1.0))
+        differ = 0.0 if first else difference(progress)
+        parts = batch(tokenizer, drawn, f"{args.seed}/{step}", tokens_now, differ=differ)
         count = sum(int(mask[:, 1:].sum()) for _, mask, _ in parts)
         for ids, mask, acts in parts:
             loss, right = loss_of(model, ids, mask)
@@ -514,8 +373,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000, help="steps of the first part: demonstrators alike")
     parser.add_argument("--tokens", type=int, default=5200, help="tokens a step")
     parser.add_argument("--rate", type=float, default=2e-3, help="peak learning rate")
-    parser.add_argument("--more", type=int, default=800, help="steps of the second part: demonstrators who differ")
-    parser.add_argument("--second-rate", type=float, default=1e-3, help="its peak learning rate")
+    parser.add_argument("--more", type=int, default=2600, help="steps of the second part: demonstrators come to differ")
+    parser.add_argument("--second-rate", type=float, default=1.5e-3, help="its peak learning rate")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--every", type=int, default=10, help="steps between lines of the log")

@@ -122,7 +122,7 @@ def test_thoughts_are_read_from_the_page_and_state_each_value_before_it_is_enter
             assert executor.parse(move.text) == move.action
             *evidence, last = move.thought.split("\n")
             for line in evidence:
-                sums = re.fullmatch(r"(\d+) ([-+*/]) (\d+) = (\d+)", line)
+                sums = re.fullmatch(r"(\d+)([-+*/])(\d+)=(\d+)", line)
                 if sums:
                     a, b, c = int(sums[1]), int(sums[3]), int(sums[4])
                     assert c == {"+": a + b, "-": a - b, "*": a * b, "/": -(-a // b)}[sums[2]]

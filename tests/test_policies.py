@@ -13,7 +13,7 @@ from advsim.agents.protocol import EngineError  # noqa: E402
 from advsim.config import Backbone  # noqa: E402
 from advsim.llm import backbone as weights  # noqa: E402
 from advsim.llm.chat import ChatFormat  # noqa: E402
-from advsim.llm.engine import Completion  # noqa: E402
+from advsim.llm.engine import Completion, Memory  # noqa: E402
 from advsim.llm.policies import ModelAttacker, ModelExecutor, PlannedAttacker, Sampling  # noqa: E402
 from advsim.page import parse  # noqa: E402
 from advsim.task import Attack, Task  # noqa: E402
@@ -28,7 +28,7 @@ class Says:
 
     def __init__(self, tokenizer, *answers, cut=()):
         self.tokenizer, self.answers, self.cut = tokenizer, list(answers), set(cut)
-        self.prompts, self.seeds = [], []
+        self.prompts, self.seeds, self.memories = [], [], []
 
     async def generate(self, adapter, token_ids, *, max_tokens, temperature, seed, stop=(), memory=None):
         text = self.answers[len(self.prompts)]
@@ -38,6 +38,7 @@ class Says:
             ids = [*ids, self.tokenizer.eos_token_id]
         self.prompts.append(list(token_ids))
         self.seeds.append(seed)
+        self.memories.append(memory)
         return Completion(tuple(ids), (-0.5,) * len(ids), text, finish)
 
 
@@ -157,6 +158,16 @@ def test_a_reactive_attacker_waits_and_injects_at_the_turn_it_is_asked(tokenizer
     assert len(session.questions) == 3
     assert "Pending: click(2)" in tokenizer.decode(engine.prompts[0])
     assert all(all(tokens.mask) for tokens in session.questions)
+
+
+def test_a_reactive_attackers_questions_share_one_memory(tokenizer):
+    engine, attacker = make_attacker(tokenizer, "reactive", "wait", "wait", GOOD, "wait")
+    sessions = [attacker.begin(TASK, 5), attacker.begin(TASK, 6)]
+    ask(sessions[0], [1, 2, 3])
+    ask(sessions[1], [1])
+    assert isinstance(engine.memories[0], Memory)
+    assert engine.memories[0] is engine.memories[1] is engine.memories[2]
+    assert engine.memories[3] is not engine.memories[0]
 
 
 def test_a_reactive_attacker_has_so_many_questions_and_no_more(tokenizer):

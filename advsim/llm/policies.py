@@ -236,14 +236,23 @@ class ModelAttacker:
         """See `Attacker.begin`. Only the goal is looked at."""
         return ModelAttackerSession(self, task.goal, seed)
 
-    async def ask(self, text: str, seed: int) -> _Piece:
-        """One question. Raises EngineError when it is too long."""
+    async def ask(self, text: str, seed: int, memory: Memory | None = None) -> _Piece:
+        """One question; `memory` of an earlier one saves reading what both begin with.
+
+        Raises:
+            EngineError: It is too long.
+        """
         given = tuple(self.chat.opening(text))
         limits = self.sampling
         if len(given) + limits.max_new_tokens > limits.max_tokens:
             raise EngineError(f"expected a question of at most {limits.max_tokens} tokens, got {len(given)}")
         completion = await self.engine.generate(
-            self.adapter, given, max_tokens=limits.max_new_tokens, temperature=limits.temperature, seed=seed
+            self.adapter,
+            given,
+            max_tokens=limits.max_new_tokens,
+            temperature=limits.temperature,
+            seed=seed,
+            memory=memory,
         )
         return _Piece(given, completion)
 
@@ -267,6 +276,7 @@ class ModelAttackerSession:
         self._goal = goal
         self._seed = seed
         self._planned: Attack | None = None
+        self._memory = Memory() if policy.mode == "reactive" else None
         self.questions: list[Tokens] = []
         self.texts: list[str] = []
         self.malformed = 0
@@ -282,11 +292,14 @@ class ModelAttackerSession:
         if len(self.questions) >= policy.max_queries:
             return None
         text = adversary.reactive_prompt(self._goal, page, pending, policy.sampling.verbose)
-        return await self._ask(text, turn)
+        attack = await self._ask(text, turn)
+        if attack is not None:
+            self._memory = None  # the last question, as a rule
+        return attack
 
     async def _ask(self, text: str, turn: int | None) -> Attack | None:
         policy = self._policy
-        piece = await policy.ask(text, derive(self._seed, "attack", len(self.questions)))
+        piece = await policy.ask(text, derive(self._seed, "attack", len(self.questions)), self._memory)
         self.questions.append(_tokens([piece]))
         answer = piece.completion.text
         self.texts.append(answer)

@@ -15,30 +15,42 @@ from __future__ import annotations
 from random import Random
 from typing import Final, Literal
 
-from advsim.training.imitation.episodes import SILENT, UNHEEDED, Message, executor_example, pressing_example
+from advsim.training.imitation.episodes import (
+    SILENT,
+    UNHEEDED,
+    Message,
+    executor_example,
+    pressing_example,
+    sums_example,
+)
 from advsim.training.imitation.proposers import adversary_example, curriculum_example
 from advsim.training.imitation.source import HELD_OUT, Source, benchmark_problems
 
 __all__ = ["HELD_OUT", "Message", "Role", "Source", "benchmark_problems", "example"]
 
 Role = Literal["executor", "curriculum", "adversary"]
-PRESSING: Final = 0.1
+PRESSING: Final = 0.06
 """Share of the executor's examples that only name buttons to press."""
+SUMS: Final = 0.08
+"""Share of the executor's examples that are sums and nothing else."""
 
 
-def example(seed: str, role: Role, source: Source, *, alike: bool = False) -> list[Message]:
+def example(seed: str, role: Role, source: Source, *, differ: float = 1.0) -> list[Message]:
     """The example of this role and seed; always the same one for the same generator of tasks.
 
     Args:
         seed: Decides everything.
         role: Whose.
         source: Where its task comes from.
-        alike: Every demonstrator of the executor's part writes thoughts and obeys every notice.
+        differ: How far the executor's demonstrators differ: 0 if all write thoughts and obey every notice, up to 1.
     """
     rng = Random(seed)
     if role == "executor":
-        silent, unheeded = (0.0, 0.0) if alike else (SILENT, UNHEEDED)
-        if rng.random() < PRESSING:
+        silent, unheeded = SILENT * differ, UNHEEDED * differ
+        kind = rng.random()
+        if kind < SUMS:
+            return sums_example(rng)
+        if kind < SUMS + PRESSING:
             return pressing_example(rng, silent)
         return executor_example(rng, source, silent=silent, unheeded=unheeded)
     return curriculum_example(rng, source) if role == "curriculum" else adversary_example(rng, source)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from advsim.agents import curriculum
 from advsim.form import Control, FormSpec, Text
@@ -81,7 +81,9 @@ def _pool(rng: Random) -> Sequence[str]:
 def _table(rng: Random, rows: int, count: int) -> _Table:
     columns = [rng.sample(_pool(rng), rows) for _ in range(count)]
     values = [list(row) for row in zip(*columns, strict=True)]
-    return _Table(rng.sample((*LABELS, *MORE_LABELS), count), values, rng.randrange(rows))
+    # `_cheapest` and `_named` have a meaning for these.
+    labels = [x for x in (*LABELS, *MORE_LABELS) if x not in ("Price", "Model", "Supplier")]
+    return _Table(rng.sample(labels, count), values, rng.randrange(rows))
 
 
 def _spans(cuts: Sequence[int], top: int) -> list[str]:
@@ -139,26 +141,65 @@ def _span(rng: Random, table: _Table) -> _Drill:
     return table.drill(fact.format(f"{before}{number}{after}"), lines)
 
 
-def _ranked(rng: Random, table: _Table, latest: bool) -> _Drill:
-    numbers = rng.sample(range(1, 60), len(table.rows))
-    word = rng.choice(("rev", "day", "entry"))
-    order = sorted(range(len(numbers)), key=numbers.__getitem__)
-    if latest:
-        place = rng.randrange(len(order))
-        top = numbers[order[place + 1]] - 1 if place + 1 < len(order) else 60
-        fact = f"Today is {word} {rng.randint(numbers[order[place]], top)}. Take the newest value up to today."
+def _log(rng: Random, table: _Table, kind: Literal["extreme", "latest", "dropped"]) -> _Drill:
+    """Numbered entries, each for one field; of a field's entries that count, the highest or lowest decides."""
+    labels = table.labels[:3]
+    shares = [1] * len(labels)
+    for _ in range(rng.randint(1, 3)):
+        shares[rng.randrange(len(labels))] += 1
+    total = sum(shares)
+    numbers = list(range(1, total + 1)) if kind == "dropped" else rng.sample(range(1, 60), total)
+    rng.shuffle(numbers)
+    own = [sorted(numbers.pop() for _ in range(share)) for share in shares]
+    said = {n: (x, v) for x, ns in zip(labels, own, strict=True) for n, v in zip(ns, _distinct(rng, ns), strict=True)}
+    rights, word = [len(ns) - 1 for ns in own], rng.choice(("rev", "day", "entry"))
+    lines = {n: f"{'' if kind == 'dropped' else f'{word} '}{n}: {x} {v}" for n, (x, v) in said.items()}
+    if kind == "extreme":
+        most = rng.random() < 0.5
+        rights = rights if most else [0] * len(own)
+        fact = f"Go to the {'highest' if most else 'lowest'} {word}."
+    elif kind == "latest":
+        # No field's first entry may be after today.
+        today = rng.randint(max(ns[0] for ns in own), 60)
+        rights = [sum(n <= today for n in ns) - 1 for ns in own]
+        fact = f"Today is {word} {today}. Take the newest value up to today."
     else:
-        place = rng.choice((0, -1))
-        fact = f"Take the {'highest' if place else 'lowest'} {word}."
-    return table._replace(at=order[place]).drill(fact, table.told([f"{word} {n}" for n in numbers]))
+        rights = [rng.randrange(len(ns)) for ns in own]
+        dropped = [n for ns, right in zip(own, rights, strict=True) for i, n in enumerate(ns) if i > right]
+        dropped += [n for ns, right in zip(own, rights, strict=True) for n in ns[:right] if rng.random() < 0.3]
+        rng.shuffle(dropped)
+        if dropped:
+            lines[total + 1] = f"{total + 1}: drop {' and '.join(map(str, dropped))}"
+        fact = "Take the last entry that is not dropped."
+    told = [lines[n] for n in sorted(lines, reverse=rng.random() < 0.5)]
+    if kind != "dropped" or rng.random() < 0.4:
+        rng.shuffle(told)
+    wanted = {x: said[ns[right]][1] for x, ns, right in zip(labels, own, rights, strict=True)}
+    return _Drill(fact, told, wanted, [v for _, v in said.values()])
+
+
+def _distinct(rng: Random, like: Sequence[object]) -> list[str]:
+    return rng.sample(_pool(rng), len(like))
 
 
 def _extreme(rng: Random, table: _Table) -> _Drill:
-    return _ranked(rng, table, latest=False)
+    return _log(rng, table, "extreme")
 
 
 def _latest(rng: Random, table: _Table) -> _Drill:
-    return _ranked(rng, table, latest=True)
+    return _log(rng, table, "latest")
+
+
+def _dropped(rng: Random, table: _Table) -> _Drill:
+    return _log(rng, table, "dropped")
+
+
+def _named(rng: Random, made: _Drill, names: Sequence[str], at: int) -> _Drill:
+    """Half of the time the row's name is asked for as well."""
+    if rng.random() < 0.5:
+        return made
+    label = rng.choice(("Which", "Model", "Supplier"))
+    return made._replace(wanted={label: names[at], **made.wanted}, others=[*made.others, *names])
 
 
 def _traits(rng: Random, table: _Table) -> _Drill:
@@ -168,17 +209,32 @@ def _traits(rng: Random, table: _Table) -> _Drill:
     told = [(a, b) if i == table.at else rng.choice(wrong) for i in range(len(table.rows))]
     names = rng.sample(_NAMES, len(told))
     lines = table.told([f"{name}: {x}, {y}" for name, (x, y) in zip(names, told, strict=True)], ", ")
-    made = table.drill(f"Take the {b} {a} one.", lines)
-    if rng.random() < 0.5:
-        made = made._replace(wanted={"Which": names[table.at], **made.wanted}, others=[*made.others, *names])
-    return made
+    return _named(rng, table.drill(f"Take the {b} {a} one.", lines), names, table.at)
+
+
+def _cheapest(rng: Random, table: _Table) -> _Drill:
+    places = rng.sample(rng.choice((("north", "south", "coast"), words.SHORT_PLACES)), 2)
+    prices = rng.sample(range(1, 99), len(table.rows))
+    region = [places[0] if rng.random() < 0.6 else places[1] for _ in prices]
+    region[table.at] = places[0]
+    at = min((i for i, x in enumerate(region) if x == places[0]), key=prices.__getitem__)
+    table = table._replace(at=at)
+    names = rng.sample(_NAMES, len(prices))
+    early = rng.random() < 0.7
+    lines = [
+        f"{name}: {place}, {f'Price {price}, {rest}' if early else f'{rest}, Price {price}'}"
+        for name, place, price, rest in zip(
+            names, region, prices, [_list(table.labels, row) for row in table.rows], strict=True
+        )
+    ]
+    return _named(rng, table.drill(f"Take the cheapest from the {places[0]}.", lines), names, at)
 
 
 def _sums(rng: Random, table: _Table) -> _Drill:
     said, wanted = [], {}
     for label in table.labels:
         sign = rng.choice(("plus", "minus", "times"))
-        x, y = (rng.randint(1, 15), rng.randint(1, 9)) if sign == "times" else (rng.randint(30, 60), rng.randint(1, 30))
+        x, y = (rng.randint(2, 16), rng.randint(1, 9)) if sign == "times" else (rng.randint(25, 60), rng.randint(1, 25))
         said.append(f"{label} {x} {sign} {y}")
         wanted[label] = str({"plus": x + y, "minus": x - y, "times": x * y}[sign])
     others = [v for row in table.rows for v in row]
@@ -193,21 +249,24 @@ class _Kind(NamedTuple):
 
 
 DRILLS: Final[Mapping[str, _Kind]] = {
-    "one": _Kind(_one, 15),
-    "each": _Kind(_each, 24),
-    "key": _Kind(_key, 24),
-    "join": _Kind(_join, 9),
-    "span": _Kind(_span, 7),
-    "extreme": _Kind(_extreme, 6),
-    "latest": _Kind(_latest, 2),
-    "traits": _Kind(_traits, 6),
-    "sums": _Kind(_sums, 3),
+    "one": _Kind(_one, 6),
+    "each": _Kind(_each, 8),
+    "key": _Kind(_key, 16),
+    "join": _Kind(_join, 8),
+    "span": _Kind(_span, 12),
+    "extreme": _Kind(_extreme, 10),
+    "latest": _Kind(_latest, 10),
+    "dropped": _Kind(_dropped, 10),
+    "traits": _Kind(_traits, 12),
+    "cheapest": _Kind(_cheapest, 12),
+    "sums": _Kind(_sums, 4),
 }
 """The drills' rules and how often each is drawn.
 
 `one`: no choice of row; `each`: a row of its own for each value; `key`: the row that the goal names; `join`: the row
-that another row names; `span`: the row whose range holds the goal's number;
-`extreme`, `latest`: by a row's number; `traits`: by two properties; `sums`: plain arithmetic.
+that another row names; `span`: the row whose range holds the goal's number; `extreme`, `latest`, `dropped`: the
+highest, lowest, newest or last valid one of a field's entries; `traits`: by two properties; `cheapest`: by one
+property and the lowest price; `sums`: plain arithmetic.
 """
 
 

@@ -10,6 +10,7 @@ from advsim.agents import curriculum, executor
 from advsim.form import Control, FormSpec
 from advsim.page import Page
 from advsim.task import Task
+from advsim.training.imitation.evidence import minus, packs, plus, times
 from advsim.training.imitation.notices import GIVE_UP, Order, order_for
 from advsim.training.imitation.small import BUTTONS, KEPT, LABELS, TITLES, value_of
 from advsim.training.imitation.source import Source
@@ -129,6 +130,27 @@ def pressing_example(rng: Random, silent: float = SILENT) -> list[Message]:
         messages.append(Message("assistant", move.text if thinks else move.action.text, True))
         messages.append(Message("user", executor.next_message(before, page, world.last_action_error)))
     return [*messages, Message("assistant", Move("", Action.of("send_msg_to_user", DONE)).text, True)]
+
+
+def sums_example(rng: Random) -> list[Message]:
+    """Sums and nothing else, as thoughts write them: what is reckoned once a page elsewhere is a line here."""
+    made = []
+    for _ in range(rng.randint(12, 30)):
+        kind = rng.random()
+        if kind < 0.45:
+            made.append(plus(rng.randint(1, 60), rng.randint(1, 28)))
+        elif kind < 0.6:
+            a = rng.randint(2, 90)
+            made.append(minus(a, rng.randint(max(1, a - 10), a) if rng.random() < 0.6 else rng.randint(1, min(9, a))))
+        elif kind < 0.8:
+            made.append(
+                times(rng.randint(2, 19), rng.randint(1, 5)) if kind < 0.7 else times(*rng.sample(range(2, 11), 2))
+            )
+        else:
+            size = rng.randint(2, 10)
+            made.append(packs(size * rng.randint(2, 9) - rng.randint(0, size - 1), size))
+    asked = ", ".join(x.partition("=")[0] for x in made)
+    return [Message("user", f"Sums: {asked}."), Message("assistant", f"<think>{chr(10).join(made)}</think>", True)]
 
 
 def _wrong(rng: Random, page: Page, right: Action) -> Action:

@@ -55,10 +55,10 @@ def curriculum_example(rng: Random, source: Source) -> list[Message]:
     while True:
         topic = rng.choice(curriculum.TOPICS)
         kind = rng.random()
-        if kind < 0.15:
+        if kind < 0.2:
             task = micro_task(rng, topic, plain=True)
-        elif kind < 0.65:
-            task = drill_task(rng, rng.choice(("key", "key", "join", "span", "traits", "extreme")), plain=True)
+        elif kind < 0.7:
+            task = drill_task(rng, rng.choice(("key", "key", "join", "span", "traits")), plain=True)
         else:
             task = source.task(rng)
         assert task.expectation is not None

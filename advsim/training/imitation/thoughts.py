@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advsim.action import Action
 from advsim.form import Control, FormSpec, Text
 from advsim.page import Page
 from advsim.task import Expectation, Task
+from advsim.training.imitation.evidence import Asked, Evidence, evidence
 from benchmark_forms.oracle import DONE, edit
-
-_RANGE: Final = re.compile(r"\d+ to \d+")
-_NUMBER: Final = re.compile(r"\d+")
 
 
 class Move(NamedTuple):
@@ -44,7 +42,8 @@ def button(page: Page, label: str) -> int | None:
 class Guide:
     """Does one task right, whatever was done before: values in the goal's order, then Review, then the final button.
 
-    It keeps what it has said already, so as not to say it again.
+    Steps that it has said already it does not say again, but the row at their end it does: each value is copied from
+    near by.
     """
 
     def __init__(self, task: Task) -> None:
@@ -84,8 +83,11 @@ class Guide:
             wanted = values.get(key, protected.get(key, ""))
             action = edit(page, control, wanted)
             if key in values and (action is not None or (key not in self._said and key != first)):
-                lines += [line for line in self._evidence(key) if line not in self._told]
-                self._told.update(lines)
+                steps, row = self._evidence(key)
+                lines += [line for line in steps if line not in self._told]
+                self._told.update(steps)
+                if row and row not in lines:
+                    lines.append(row)
                 self._said.add(key)
                 lines.append(f"{control.label} {shown(control, wanted)}{_state(control, wanted, action)}")
             elif action is not None:
@@ -106,97 +108,15 @@ class Guide:
         """An unchosen radio group cannot be restored; everything else can be put right again."""
         return not control.readonly and not (control.kind == "radio" and not wanted)
 
-    def _evidence(self, key: str) -> list[str]:
-        """The lines that lead to the right value of a field, shortest first thing first; none where it is stated."""
-        control, wanted = self.form.control(key), self.expectation.values[key]
+    def _evidence(self, key: str) -> Evidence:
+        """How the right value of a field is found; nothing where a notice told it."""
         if key in self._told:
-            return []
-        if sums := self._arithmetic(control, wanted):
-            return sums
-        line = self._line(control, shown(control, wanted))
-        if line is None or len(self.lines) == 1:
-            return []
-        condition, _, rest = line.partition(": ")
-        found = [line]
-        numbers = _NUMBER.findall(self.goal)
-        if any(_RANGE.search(other) for other in self.lines) and numbers:
-            found = [f"{numbers[0]} in {line}"]
-        if re.search(r"\b(?:highest|lowest|newest|last entry)\b", self.goal):
-            # Each field has rows of its own, or may have: which field is meant decides which row.
-            found = [*[x for x in self.lines if ": drop " in x], f"{control.label} in {line}"]
-        for other in self.lines:  # the row that names this row
-            asked, _, named = other.partition(": ")
-            if named == condition and rest and re.search(rf"\b{re.escape(asked)}\b", self.goal):
-                found = [other, *found]
-        return found
-
-    def _line(self, control: Control, value: str) -> str | None:
-        """The page's line that says this value: of those that do, the one that says most of the other values."""
-        if by := re.search(rf"\b{re.escape(control.label)} by (\w+)", self.goal):
-            return next((x for x in self.lines if x.startswith(f"{by[1]}: ")), None)
-        best, most = None, 0.0
-        for line in self.lines:
-            items = re.split(r": |, ", line)
-            if f"{control.label} {value}" not in items and items[0] != value:
-                continue
-            score = 1.0 + sum(f"{c.label} {shown(c, v)}" in items for c, v in self._values())
-            score += any(re.search(rf"\b{re.escape(x)}\b", self.goal) is not None for x in items) * 0.5
-            if score > most:
-                best, most = line, score
-        return best
-
-    def _values(self) -> list[tuple[Control, str]]:
-        return [(self.form.control(k), v) for k, v in self.expectation.values.items()]
-
-    def _arithmetic(self, control: Control, wanted: str) -> list[str]:
-        """The sums of the families and drills whose values are reckoned; nothing for any other field."""
-        label, values = control.label, {c.label: v for c, v in self._values()}
-        if match := re.search(r"Buy (\d+) (\w+) or", self.goal):
-            row = next(x for x in self.lines if x.startswith(f"{match[2]}: "))
-            size, need = int(_NUMBER.findall(row)[0]), int(match[1])
-            packs = -(-need // size)
-            steps = [row]
-            if label != "Pack size":
-                steps.append(f"{need} / {size} = {packs}")
-            if label == "Spare":
-                steps += [f"{packs} * {size} = {packs * size}", f"{packs * size} - {need} = {packs * size - need}"]
-            return steps
-        if "Goods is the sum" in self.goal:
-            *items, last = [int(_NUMBER.findall(x)[0]) for x in self.lines]
-            extra = self.lines[-1].split(": ")[0]
-            if label == extra:
-                return []
-            total, steps = items[0], []
-            for n in items[1:]:
-                steps.append(f"{total} + {n} = {total + n}")
-                total += n
-            if label != "Goods":
-                sign = "-" if extra == "Rebate" else "+"
-                steps.append(f"{total} {sign} {last} = {total - last if sign == '-' else total + last}")
-            return steps
-        if match := re.search(r"A quote for (\d+) pieces", self.goal):
-            return self._quote(label, int(match[1]), values)
-        said = self.goal + "\n" + "\n".join(self.lines)
-        if match := re.search(rf"\b{re.escape(label)} (\d+) (plus|minus|times) (\d+)", said):
-            sign = {"plus": "+", "minus": "-", "times": "*"}[match[2]]
-            return [f"{match[1]} {sign} {match[3]} = {wanted}"]
-        return []
-
-    def _quote(self, label: str, count: int, values: dict[str, str]) -> list[str]:
-        steps: list[str] = []
-        price = 0
-        for line in self.lines:
-            spans, _, rest = line.partition(": ")
-            numbers = [int(n) for n in _NUMBER.findall(spans)]
-            if numbers and numbers[0] <= count <= numbers[-1] and rest.endswith("each"):
-                price = int(_NUMBER.findall(rest)[0])
-                steps.append(f"{count} in {line}")
-        if label != "Price":
-            steps.append(f"{count} * {price} = {count * price}")
-        if label not in ("Price", "Cost"):
-            box = int(_NUMBER.findall(self.lines[-1])[0])
-            steps.append(f"{count * price} + {box} = {count * price + box}")
-        return steps
+            return Evidence()
+        control, wanted = self.form.control(key), self.expectation.values[key]
+        values = {
+            self.form.control(k).label: shown(self.form.control(k), v) for k, v in self.expectation.values.items()
+        }
+        return evidence(Asked(self.goal, self.lines, control.label, shown(control, wanted), values))
 
 
 def shown(control: Control, value: str) -> str:
