@@ -75,7 +75,7 @@ def mixture(progress: float) -> tuple[tuple[str, float], ...]:
 def second_mixture(progress: float) -> tuple[tuple[str, float], ...]:
     """The same for the second part: drills again, then whole tasks."""
     whole = min(1.0, progress / 0.6)
-    drill, small = 0.42 - 0.3 * whole, 0.28 + 0.35 * whole
+    drill, small = 0.42 - 0.2 * whole, 0.28 + 0.25 * whole
     return (("micro", 0.05), ("tiny", 0.08), ("drill", drill), ("wide", 0.17 - 0.05 * whole), ("small", small))
 
 
@@ -373,7 +373,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000, help="steps of the first part: demonstrators alike")
     parser.add_argument("--tokens", type=int, default=5200, help="tokens a step")
     parser.add_argument("--rate", type=float, default=2e-3, help="peak learning rate")
-    parser.add_argument("--more", type=int, default=2600, help="steps of the second part: demonstrators come to differ")
+    parser.add_argument("--more", type=int, default=2400, help="steps of the second part: demonstrators come to differ")
     parser.add_argument("--second-rate", type=float, default=1.5e-3, help="its peak learning rate")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)

@@ -31,7 +31,7 @@ __all__ = ["HELD_OUT", "Message", "Role", "Source", "benchmark_problems", "examp
 Role = Literal["executor", "curriculum", "adversary"]
 PRESSING: Final = 0.06
 """Share of the executor's examples that only name buttons to press."""
-SUMS: Final = 0.08
+SUMS: Final = 0.25
 """Share of the executor's examples that are sums and nothing else."""
 
 
