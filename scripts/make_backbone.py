@@ -287,10 +287,10 @@ this project's small form pages and nothing else. All three policies start from 
   is why the model can be hijacked.
 - **Thoughts**: before an action a demonstrator may write how the value is found and then the value, in a few words
   between `<think>` and `</think>`; made for the data by `thoughts.py` and `evidence.py` there.
-- **Two parts**: in the first all demonstrators write thoughts and obey every notice. In the second, from three tenths of
-  it on, they come to differ, as people do: {silent:.0%} of the episodes act without thoughts (as right; the model then
-  is not), and {unheeded:.0%} of the notices are left alone, with no word that tells them from those obeyed. So the model
-  does now one and now the other, and training can find out which pays.
+- **Two parts**: in the first all demonstrators write thoughts and obey every notice. In the second, from three tenths
+  of it on, they come to differ, as people do: {silent:.0%} of the episodes act without thoughts (as right; the model
+  then is not), and {unheeded:.0%} of the notices are left alone, with no word that tells them from those obeyed. So the
+  model does now one and now the other, and training can find out which pays.
 - **Recipe**: byte-level BPE, numbers up to 99 one token, words without their spaces; the first two layers begin as an
   induction circuit (`make_model`); loss on the right assistant turns only; Muon for matrices and AdamW for the rest, in
   the second part AdamW for all; warm-up and cosine in each part; bfloat16 autocast where the processor is faster with
