@@ -276,8 +276,8 @@ this project's small form pages and nothing else. All three policies start from 
 
 - **Made by** `.venv/bin/python scripts/make_backbone.py --steps {steps} --more {more} --tokens {tokens} --rate {rate}
   --second-rate {second_rate} --seed {seed}` in {minutes:.0f} minutes on two CPU cores
-  ({seen:,} tokens with padding). Floating point differs between machines, so the same command gives a model as good as
-  this one, not the same bytes.
+  ({seen:,} tokens with padding). Floating point differs between machines, so the same command gives a like model, not
+  the same bytes.
 - **Data**: `advsim/training/imitation`, endless, by seed: correct episodes in the exact world on generated training
   tasks (settings micro and tiny, then drills of one rule each, wide and small), valid proposals, and attacks; families:
 {families}.
@@ -330,12 +330,13 @@ def export(args: argparse.Namespace, source: Source) -> None:
     (out / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
     (out / "model.safetensors").chmod(0o644)
     log = [json.loads(line) for line in (args.work / "log.jsonl").read_text().splitlines()]
-    picked = log[:: max(1, len(log) // 12)]
+    marks = [log[-1]["step"] * n / 12 for n in range(13)]
+    picked = {row["step"]: row for row in (min(log, key=lambda r: abs(r["step"] - mark)) for mark in marks)}
     curve = (
         "Loss of an imitated token (means since the line before in the log):\n\n"
         "| step | minutes | executor | its first choice right | proposers |\n|---|---|---|---|---|\n"
     )
-    for row in (*picked, *([] if log[-1] in picked else [log[-1]])):
+    for row in picked.values():
         curve += f"| {row['step']} | {row['minutes']:.1f} | {row['executor_loss']:.3f} "
         curve += f"| {row['executor_first']:.3f} | {row['proposers_loss']:.3f} |\n"
     results = args.work / "results.md"

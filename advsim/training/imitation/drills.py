@@ -151,7 +151,11 @@ def _log(rng: Random, table: _Table, kind: Literal["extreme", "latest", "dropped
     numbers = list(range(1, total + 1)) if kind == "dropped" else rng.sample(range(1, 60), total)
     rng.shuffle(numbers)
     own = [sorted(numbers.pop() for _ in range(share)) for share in shares]
-    said = {n: (x, v) for x, ns in zip(labels, own, strict=True) for n, v in zip(ns, _distinct(rng, ns), strict=True)}
+    said = {
+        n: (x, v)
+        for x, ns in zip(labels, own, strict=True)
+        for n, v in zip(ns, rng.sample(_pool(rng), len(ns)), strict=True)
+    }
     rights, word = [len(ns) - 1 for ns in own], rng.choice(("rev", "day", "entry"))
     lines = {n: f"{'' if kind == 'dropped' else f'{word} '}{n}: {x} {v}" for n, (x, v) in said.items()}
     if kind == "extreme":
@@ -176,10 +180,6 @@ def _log(rng: Random, table: _Table, kind: Literal["extreme", "latest", "dropped
         rng.shuffle(told)
     wanted = {x: said[ns[right]][1] for x, ns, right in zip(labels, own, rights, strict=True)}
     return _Drill(fact, told, wanted, [v for _, v in said.values()])
-
-
-def _distinct(rng: Random, like: Sequence[object]) -> list[str]:
-    return rng.sample(_pool(rng), len(like))
 
 
 def _extreme(rng: Random, table: _Table) -> _Drill:
