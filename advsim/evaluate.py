@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from advsim.agents.protocol import Attacker, Executor
+from advsim.agents.protocol import Attacker, Crowd, Executor
 from advsim.ledger import Row
 from advsim.record import record
 from advsim.rollout import MAX_ACTIONS, Episode, episode, run_many
@@ -69,6 +69,7 @@ async def evaluate(
     concurrency: int = 64,
     retries: int = 2,
     deadline_s: float | None = None,
+    crowd: Crowd | None = None,
     on_progress: Callable[[int, int, Episode], None] | None = None,
 ) -> list[Row]:
     """Run every task once a seed.
@@ -86,7 +87,7 @@ async def evaluate(
         concurrency: Most episodes at a time.
         retries: How often an episode that failed on infrastructure is tried again before it is an error row.
         deadline_s: Seconds after which an episode has failed; None where the world keeps its own time.
-        on_progress: See `run_many`.
+        crowd, on_progress: See `run_many`.
 
     Returns:
         One row an episode, by seed and then by task.
@@ -108,7 +109,7 @@ async def evaluate(
         return run
 
     jobs = [job(task, seed) for seed in seeds for task in tasks]
-    episodes = await run_many(jobs, concurrency=concurrency, retries=retries, on_progress=on_progress)
+    episodes = await run_many(jobs, concurrency=concurrency, retries=retries, crowd=crowd, on_progress=on_progress)
     return [record(done, executor, attacker) for done in episodes]
 
 

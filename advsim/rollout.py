@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from advsim.action import Action, ActionError, parse
-from advsim.agents.protocol import Attacker, AttackerSession, EngineError, Executor, ExecutorSession
+from advsim.agents.protocol import Attacker, AttackerSession, Crowd, EngineError, Executor, ExecutorSession
 from advsim.page import Page
 from advsim.page import parse as parse_page
 from advsim.task import Attack, Outcome, Step, Task, Trajectory
@@ -181,6 +181,7 @@ async def run_many(
     *,
     concurrency: int = 64,
     retries: int = 2,
+    crowd: Crowd | None = None,
     on_progress: Callable[[int, int, Episode], None] | None = None,
 ) -> list[Episode]:
     """Run jobs concurrently; results in the order of the jobs, whatever finishes first.
@@ -190,6 +191,7 @@ async def run_many(
         concurrency: Most episodes at a time.
         retries: How often an episode that failed on infrastructure is tried again; what fails then stays
             an error.
+        crowd: Kept up to date meanwhile.
         on_progress: Called after each finished episode with how many are done, how many there are, and
             the episode.
 
@@ -205,6 +207,8 @@ async def run_many(
     waiting = iter(range(len(jobs)))
     done = 0
 
+    crowd = crowd or Crowd()
+
     async def worker() -> None:
         nonlocal done
         for index in waiting:  # shared by the workers: each takes the next job
@@ -217,10 +221,12 @@ async def run_many(
             done += 1
             if on_progress is not None:
                 on_progress(done, len(jobs), result)
+        crowd.present -= 1
 
+    crowd.present = min(concurrency, len(jobs))
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(concurrency, len(jobs))):
+            for _ in range(crowd.present):
                 group.create_task(worker())
     except BaseExceptionGroup as several:
         raise several.exceptions[0] from None

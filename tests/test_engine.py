@@ -69,7 +69,7 @@ def test_a_batch_samples_what_a_plain_loop_samples(loaded, engine, temperature):
         expected = reference(model, ids(prompt), 5 + 7 * i, temperature, i, {tokenizer.eos_token_id})
         assert list(completion.token_ids) == expected
         assert completion.finish == ("stop" if expected[-1] == tokenizer.eos_token_id else "length")
-    assert engine.stats.waves == 1
+    assert engine.stats.passes == max(len(c.token_ids) for c in done)
     assert engine.stats.requests == len(PROMPTS)
 
 
@@ -131,7 +131,7 @@ def test_adapters_are_merged_and_batched_apart(loaded):
         engine.add(name, weights.state(peft, name))
     names = ["executor", None, "adversary", "executor"]
     done = run(*(engine.generate(n, ids("Goal"), max_tokens=12, temperature=0.0, seed=0) for n in names))
-    assert engine.stats.waves == 3
+    assert engine.stats.passes == sum({n: len(c.token_ids) for n, c in zip(names, done, strict=True)}.values())
     for name, completion in zip(names, done, strict=True):
         if name is None:
             expected = reference(model, ids("Goal"), 12, 0.0, 0, {tokenizer.eos_token_id})
@@ -163,7 +163,7 @@ def test_an_unknown_adapter_is_named(engine):
 
 
 def test_a_defect_reaches_whoever_waits(engine, monkeypatch):
-    monkeypatch.setattr("advsim.llm.local.Wave.run", lambda self: 1 / 0)
+    monkeypatch.setattr("advsim.llm.local.Batch.join", lambda self, rows: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(engine.generate(None, [1], max_tokens=1, temperature=1.0, seed=0))
 

@@ -6,6 +6,7 @@ Sessions hold the episode's history, so `rollout.episode` reads as a plain loop 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from advsim.action import Action
@@ -15,6 +16,17 @@ from advsim.task import Attack, Task
 
 class EngineError(RuntimeError):
     """What an agent runs on failed (a server, a timeout). The episode becomes an error row: never a verdict."""
+
+
+@dataclass(slots=True)
+class Crowd:
+    """How many episodes are in flight: an engine can wait until all of them wait for it.
+
+    Attributes:
+        present: Their number now.
+    """
+
+    present: int = 0
 
 
 class ExecutorSession(Protocol):

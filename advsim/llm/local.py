@@ -1,9 +1,12 @@
 """The engine in this process: transformers models on a CPU or GPU, batched, with key-value caches that last over turns.
 
-Whoever waits is served together in *waves*: all waiting requests of one adapter, in the order in which they came. In a
-wave each distinct prompt is read once (its remembered beginning not at all), equal prompts share the result, and then
-all rows sample token by token. Everything runs in the event loop's own thread, so the waves, and with them the last
-bits of the logits, depend on nothing but the requests.
+Batching is continuous: between two tokens requests that came meanwhile join the rows that sample already, and rows that
+are done leave. Each adapter has a batch of its own; the one that can fill its passes best goes on. Each distinct prompt
+is read once (its remembered beginning not at all).
+
+Everything runs in the event loop's own thread, and no clock decides who samples together, so the batches, and with them
+the last bits of the logits, depend on nothing but the requests. Where answers take real time (a browser's), a `Crowd`
+keeps it so: the engine then waits until everyone waits for it.
 """
 
 from __future__ import annotations
@@ -13,18 +16,22 @@ import copy
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from advsim.agents.protocol import EngineError
+from advsim.agents.protocol import Crowd, EngineError
+from advsim.llm.batch import Batch, Row
 from advsim.llm.engine import Completion, Memory
-from advsim.llm.wave import Row, Wave
 
-_SETTLE = 12  # rounds of the event loop without a new request before a wave starts
+_SETTLE = 12  # rounds of the event loop without a new request before the next token
+_PATIENCE_S = 5.0  # how long a crowd is waited for after its last request
+_POLL_S = 0.002
+_WORTH = 4  # requests join when they are at least one to so many rows that sample already
 _MODELS = 4  # merged models kept at a time
 
 
@@ -33,13 +40,14 @@ class Stats:
     """Work since the last `reset`.
 
     Attributes:
-        seconds: Inside waves. waves, requests: How many. sampled: Tokens generated. read: Prompt tokens computed.
+        seconds: Inside the model. requests: How many were served. passes: Forward passes that sampled tokens.
+        sampled: Tokens generated, so `sampled / passes` is the mean size of a batch. read: Prompt tokens computed.
         remembered: Prompt tokens that a memory or an equal prompt saved.
     """
 
     seconds: float = 0.0
-    waves: int = 0
     requests: int = 0
+    passes: int = 0
     sampled: int = 0
     read: int = 0
     remembered: int = 0
@@ -63,7 +71,7 @@ class LocalEngine:
         model: The plain backbone; it stays as it is.
         tokenizer: Its tokenizer.
         scale: LoRA's alpha / rank.
-        max_batch: Most rows of a wave.
+        max_batch: Most rows of a batch.
         memory_mb: What all memories together may hold; the oldest are forgotten first.
     """
 
@@ -85,9 +93,13 @@ class LocalEngine:
         self._adapters: dict[str, Mapping[str, torch.Tensor]] = {}
         self._merged: OrderedDict[str, Any] = OrderedDict()
         self._pending: list[_Request] = []
+        self._batches: dict[str | None, Batch] = {}  # those with rows
+        self._serving: dict[int, _Request] = {}  # by row
+        self._current: str | None = None  # whose batch went on last
+        self._crowd: Crowd | None = None
         self._pump_task: asyncio.Task[None] | None = None
         self._memories: OrderedDict[int, weakref.ref[Memory]] = OrderedDict()
-        self._buffer: dict[str, torch.Tensor] = {}
+        self._spare: list[torch.Tensor] = []  # buffers of batches that ended
         self._stop = _end_ids(model, tokenizer)
 
     def add(self, name: str, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -102,7 +114,7 @@ class LocalEngine:
             if memory is not None:
                 memory.state, memory.ids = None, ()
         self._memories.clear()
-        self._buffer.clear()
+        self._spare.clear()
 
     async def generate(
         self,
@@ -129,61 +141,127 @@ class LocalEngine:
             self._pump_task = asyncio.create_task(self._pump())
         return await future
 
-    async def _pump(self) -> None:
-        while self._pending:
-            quiet = 0
-            while quiet < _SETTLE and len(self._pending) < self._max_batch:
-                before = len(self._pending)
-                await asyncio.sleep(0)
-                quiet = quiet + 1 if len(self._pending) == before else 0
-            self._pending = [request for request in self._pending if not request.future.done()]  # cancelled ones
-            if not self._pending:
-                return
-            adapter = self._pending[0].adapter
-            wave = [request for request in self._pending if request.adapter == adapter][: self._max_batch]
-            chosen = {id(request) for request in wave}
-            self._pending = [request for request in self._pending if id(request) not in chosen]
-            self._serve(adapter, wave)
+    @contextmanager
+    def together(self, crowd: Crowd) -> Iterator[None]:
+        """Until the end of the block, serve only when all of the crowd wait, and then all of them.
 
-    def _serve(self, adapter: str | None, wave: list[_Request]) -> None:
+        Worlds whose answers take real time would otherwise decide by chance who samples together, and with few
+        episodes nearly everyone would sample alone. Who keeps the others waiting for too long is not waited for.
+        """
+        self._crowd = crowd
+        try:
+            yield
+        finally:
+            self._crowd = None
+
+    async def _pump(self) -> None:
+        while self._pending or self._batches:
+            crowd = self._crowd
+            await (self._settle() if crowd is None else self._assemble(crowd))
+            self._pending = [request for request in self._pending if not request.future.done()]  # cancelled ones
+            while self._pending or self._batches:
+                self._turn()
+                if crowd is None:
+                    break
+
+    async def _settle(self) -> None:
+        """Lets everyone who can ask now do so."""
+        quiet = 0
+        while quiet < _SETTLE:
+            before = len(self._pending)
+            await asyncio.sleep(0)
+            quiet = quiet + 1 if len(self._pending) == before else 0
+
+    async def _assemble(self, crowd: Crowd) -> None:
+        """Waits until all of a crowd wait."""
+        await self._settle()
+        clock = asyncio.get_running_loop().time
+        before, since = len(self._pending), clock()
+        while len(self._pending) < crowd.present and clock() < since + _PATIENCE_S:
+            await asyncio.sleep(_POLL_S)
+            if len(self._pending) != before:
+                before, since = len(self._pending), clock()
+
+    def _turn(self) -> None:
+        """Lets waiting requests join a batch, or a batch sample its next token."""
+        waiting: dict[str | None, list[_Request]] = {}
+        for request in self._pending:
+            waiting.setdefault(request.adapter, []).append(request)
+        adapter = self._choose(waiting)
+        batch = self._batches.get(adapter)
+        if batch is None:
+            spare = self._spare.pop() if self._spare else None
+            batch = self._batches[adapter] = Batch(self._model(adapter), len(self._tokenizer), spare)
+        joining = waiting.get(adapter, [])[: self._max_batch - len(batch)]
+        if len(joining) * _WORTH < len(batch):
+            joining = []  # reading for a few would hold up many
         began = time.perf_counter()
         try:
-            self._run(adapter, wave)
+            self._advance(adapter, batch, joining)
         except torch.OutOfMemoryError as failure:
             reason = str(failure).partition("\n")[0]
-            for request in wave:
-                request.future.set_exception(EngineError(f"out of memory in a batch of {len(wave)}: {reason}"))
+            self._fail(adapter, EngineError(f"out of memory in a batch of {len(batch) or len(joining)}: {reason}"))
         except Exception as defect:  # handed to whoever waits: they would wait for ever otherwise
-            for request in wave:
-                if not request.future.done():
-                    request.future.set_exception(defect)
+            self._fail(adapter, defect)
+        if adapter in self._batches and not batch:
+            del self._batches[adapter]
+            if batch.buffer is not None:
+                self._spare.append(batch.buffer)
         self.stats.seconds += time.perf_counter() - began
-        self.stats.waves += 1
-        self.stats.requests += len(wave)
+
+    def _choose(self, waiting: Mapping[str | None, Sequence[_Request]]) -> str | None:
+        """Whose turn it is: the present adapter's, until another one could fill twice as many rows."""
+        demand = {adapter: len(batch) for adapter, batch in self._batches.items()}
+        for adapter, requests in waiting.items():
+            demand[adapter] = min(demand.get(adapter, 0) + len(requests), self._max_batch)
+        largest = max(demand, key=demand.__getitem__)
+        if 2 * demand.get(self._current, 0) < demand[largest] or self._current not in demand:
+            self._current = largest
+        return self._current
 
     @torch.inference_mode()
-    def _run(self, adapter: str | None, requests: list[_Request]) -> None:
-        for request in requests:
-            memory = request.memory
-            if memory is not None and memory.state is not None and memory.adapter == adapter:
-                request.row.known = _common(memory.ids, request.row.prompt)
-                request.row.state = memory.state
-        wave = Wave(self._model(adapter), [request.row for request in requests], self._buffer, len(self._tokenizer))
-        wave.run()
-        self.stats.read += wave.read
-        self.stats.remembered += sum(len(request.row.prompt) for request in requests) - wave.read
-        for request in requests:
-            row = request.row
-            self.stats.sampled += len(row.sampled)
-            if request.memory is not None:
-                self._remember(request.memory, adapter, row)
-            ended = row.sampled[-1] in row.stop
-            shown = row.sampled[:-1] if ended else row.sampled
-            text = self._tokenizer.decode(shown, skip_special_tokens=True)
-            assert isinstance(text, str)
-            completion = Completion(tuple(row.sampled), tuple(row.logprobs), text, "stop" if ended else "length")
-            if not request.future.done():
-                request.future.set_result(completion)
+    def _advance(self, adapter: str | None, batch: Batch, joining: Sequence[_Request]) -> None:
+        before = batch.read
+        if joining:
+            chosen = {id(request) for request in joining}
+            self._pending = [request for request in self._pending if id(request) not in chosen]
+            for request in joining:
+                self._serving[id(request.row)] = request
+                memory = request.memory
+                if memory is not None and memory.state is not None and memory.adapter == adapter:
+                    request.row.known = _common(memory.ids, request.row.prompt)
+                    request.row.state = memory.state
+            done = batch.join([request.row for request in joining])
+            self.stats.requests += len(joining)
+            self.stats.sampled += len(joining)
+            self.stats.read += batch.read - before
+            self.stats.remembered += sum(len(request.row.prompt) for request in joining) - (batch.read - before)
+        else:
+            self.stats.sampled += len(batch)
+            done = batch.step()
+        self.stats.passes += 1
+        for row in done:
+            self._finish(self._serving.pop(id(row)))
+
+    def _finish(self, request: _Request) -> None:
+        row = request.row
+        if request.memory is not None:
+            self._remember(request.memory, request.adapter, row)
+        ended = row.sampled[-1] in row.stop
+        text = self._tokenizer.decode(row.sampled[:-1] if ended else row.sampled, skip_special_tokens=True)
+        assert isinstance(text, str)
+        if not request.future.done():
+            finish: Literal["stop", "length"] = "stop" if ended else "length"
+            request.future.set_result(Completion(tuple(row.sampled), tuple(row.logprobs), text, finish))
+
+    def _fail(self, adapter: str | None, error: Exception) -> None:
+        """Ends a batch: all of its rows fail."""
+        self._batches.pop(adapter, None)
+        for key, request in list(self._serving.items()):
+            if request.adapter == adapter:
+                del self._serving[key]
+                if not request.future.done():
+                    request.future.set_exception(error)
 
     def _remember(self, memory: Memory, adapter: str | None, row: Row) -> None:
         memory.ids = (*row.prompt, *row.sampled[:-1])  # the last token was sampled but never read

@@ -75,12 +75,12 @@ class Phase:
             return
         wall = time.perf_counter() - self._began
         stats = self._team.engine.stats
-        if stats.waves and not self._learning:
+        if stats.passes and not self._learning:
             self.say(
                 sampled_per_s=round(stats.sampled / wall),
                 read_per_s=round(stats.read / wall),
                 remembered=stats.remembered,
-                batch=round(stats.requests / stats.waves, 1),
+                batch=round(stats.sampled / stats.passes, 1),
                 outside_engine=round(1 - stats.seconds / wall, 3),
             )
         self._run.note(phase=self._name, seconds=round(wall, 3), **self._facts)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
-from advsim.agents.protocol import Attacker, Executor
+from advsim.agents.protocol import Attacker, Crowd, Executor
 from advsim.config import Evaluation, RunConfig
 from advsim.console import progress
 from advsim.evaluate import evaluate, spread, worlds
@@ -66,10 +67,18 @@ def _work(run: RunFolder, team: Team, number: int, block: Evaluation, label: str
         executor = _executor(run, team, label)
         jobs = config.engine.browser if block.world == "browser" else config.engine.episodes
         rows: list[Row] = []
+        crowd = Crowd()
+        # A page in the browser takes its time: without waiting for all tabs, the clock would decide who is batched.
+        patient = block.world == "browser"
         async with worlds(block.world, jobs=jobs) as make_world:
             for name in labels(config, block.attackers, "attacker"):
                 attacker = _attacker(run, team, name, tasks)
-                with Phase(run, team, f"{block.world} {label} · {name}") as phase, progress(name) as on_progress:
+                phase_name = f"{block.world} {label} · {name}"
+                with (
+                    Phase(run, team, phase_name) as phase,
+                    progress(name) as on_progress,
+                    team.engine.together(crowd) if patient else nullcontext(),
+                ):
                     done = await evaluate(
                         tasks,
                         make_world,
@@ -79,6 +88,7 @@ def _work(run: RunFolder, team: Team, number: int, block: Evaluation, label: str
                         max_actions=config.episode.max_actions,
                         concurrency=jobs,
                         retries=config.episode.retries,
+                        crowd=crowd,
                         on_progress=on_progress,
                     )
                     known = [row.good for row in done if row.error is None and row.good is not None]
