@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advsim.agents.protocol import Attacker, Crowd, Executor
 from advsim.ledger import Row
@@ -63,6 +63,17 @@ async def evaluate(
     make_world: WorldFactory,
     executor: Executor,
     attacker: Attacker | None = None,
+    **options: Any,
+) -> list[Row]:
+    """`evaluate_under` a single attacker; the same options."""
+    return await evaluate_under([attacker], tasks, make_world, executor, **options)
+
+
+async def evaluate_under(
+    attackers: Sequence[Attacker | None],
+    tasks: Sequence[Task],
+    make_world: WorldFactory,
+    executor: Executor,
     *,
     seeds: Sequence[int] = (0,),
     max_actions: int = MAX_ACTIONS,
@@ -72,16 +83,16 @@ async def evaluate(
     crowd: Crowd | None = None,
     on_progress: Callable[[int, int, Episode], None] | None = None,
 ) -> list[Row]:
-    """Run every task once a seed.
+    """Run every task once a seed under each attacker, all of it side by side.
 
     An episode's own seed is derived from the given one and the task's id, so that every executor and attacker meets the
     same draws on the same task, and comparisons are paired; the row keeps the given one.
 
     Args:
+        attackers: Who attacks; None for nobody.
         tasks: What to run.
         make_world: See `worlds`.
         executor: Who does the tasks.
-        attacker: Who attacks, if anyone.
         seeds: Rollout seeds.
         max_actions: Most turns an episode.
         concurrency: Most episodes at a time.
@@ -90,10 +101,10 @@ async def evaluate(
         crowd, on_progress: See `run_many`.
 
     Returns:
-        One row an episode, by seed and then by task.
+        One row an episode, by attacker, by seed and then by task.
     """
 
-    def job(task: Task, seed: int) -> Callable[[], Awaitable[Episode]]:
+    def job(attacker: Attacker | None, task: Task, seed: int) -> Callable[[], Awaitable[Episode]]:
         async def run() -> Episode:
             world = make_world()
             try:
@@ -108,9 +119,10 @@ async def evaluate(
 
         return run
 
-    jobs = [job(task, seed) for seed in seeds for task in tasks]
+    plan = [(attacker, task, seed) for attacker in attackers for seed in seeds for task in tasks]
+    jobs = [job(*item) for item in plan]
     episodes = await run_many(jobs, concurrency=concurrency, retries=retries, crowd=crowd, on_progress=on_progress)
-    return [record(done, executor, attacker) for done in episodes]
+    return [record(done, executor, attacker) for done, (attacker, _, _) in zip(episodes, plan, strict=True)]
 
 
 def spread(tasks: Sequence[Task], limit: int) -> list[Task]:

@@ -10,8 +10,7 @@ from typing import Literal
 from advsim.agents.protocol import Attacker, Crowd, Executor
 from advsim.config import Evaluation, RunConfig
 from advsim.console import progress
-from advsim.evaluate import evaluate, spread, worlds
-from advsim.ledger import Row
+from advsim.evaluate import evaluate_under, spread, worlds
 from advsim.task import Task
 from advsim.training.console import Phase, console
 from advsim.training.rollouts import stamp
@@ -66,34 +65,29 @@ def _work(run: RunFolder, team: Team, number: int, block: Evaluation, label: str
         team.engine.forget()
         executor = _executor(run, team, label)
         jobs = config.engine.browser if block.world == "browser" else config.engine.episodes
-        rows: list[Row] = []
-        crowd = Crowd()
+        names = labels(config, block.attackers, "attacker")
+        attackers = [_attacker(run, team, name, tasks) for name in names]
+        crowd, what = Crowd(), f"{block.world} {label}"
         # A page in the browser takes its time: without waiting for all tabs, the clock would decide who is batched.
-        patient = block.world == "browser"
+        together = team.engine.together(crowd) if block.world == "browser" else nullcontext()
         async with worlds(block.world, jobs=jobs) as make_world:
-            for name in labels(config, block.attackers, "attacker"):
-                attacker = _attacker(run, team, name, tasks)
-                phase_name = f"{block.world} {label} · {name}"
-                with (
-                    Phase(run, team, phase_name) as phase,
-                    progress(name) as on_progress,
-                    team.engine.together(crowd) if patient else nullcontext(),
-                ):
-                    done = await evaluate(
-                        tasks,
-                        make_world,
-                        executor,
-                        attacker,
-                        seeds=block.seeds,
-                        max_actions=config.episode.max_actions,
-                        concurrency=jobs,
-                        retries=config.episode.retries,
-                        crowd=crowd,
-                        on_progress=on_progress,
-                    )
-                    known = [row.good for row in done if row.error is None and row.good is not None]
-                    phase.say(good=sum(known), of=len(done), errors=sum(row.error is not None for row in done))
-                rows += [stamp(row, config, stage="eval", phase="eval", group=f"eval/{number}") for row in done]
+            with Phase(run, team, what) as phase, progress(what) as on_progress, together:
+                # All attackers side by side: few episodes are long, and their last turns would otherwise run alone.
+                rows = await evaluate_under(
+                    attackers,
+                    tasks,
+                    make_world,
+                    executor,
+                    seeds=block.seeds,
+                    max_actions=config.episode.max_actions,
+                    concurrency=jobs,
+                    retries=config.episode.retries,
+                    crowd=crowd,
+                    on_progress=on_progress,
+                )
+                phase.say(of=len(rows) // max(1, len(names)), errors=sum(row.error is not None for row in rows))
+                phase.say(**{name: sum(row.good is True for row in rows if row.attacker == name) for name in names})
+        rows = [stamp(row, config, stage="eval", phase="eval", group=f"eval/{number}") for row in rows]
         run.write_rows(f"eval.{number:02d}.{block.world}.{label}", rows)
         write_json(folder / "rows.json", len(rows))
 

@@ -25,7 +25,7 @@ import torch
 from datasets import Dataset
 from peft import PeftModel
 from torch.utils.checkpoint import checkpoint
-from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
+from transformers import DynamicCache, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -174,8 +174,9 @@ def deal_steps(samples: Sequence[Sample], batch_groups: int, seed: int) -> list[
     random.Random(seed).shuffle(order)
     count = -(-len(order) // batch_groups) if batch_groups else min(1, len(order))
     steps = [[sample for group in order[start::count] for sample in group] for start in range(count)]
-    # Neighbours of like length waste less on padding; the order within a step does not change its sum.
-    return [sorted(step, key=lambda s: len(s.prompt_ids) + len(s.completion_ids)) for step in steps]
+    # Neighbours with one prompt are read once, and those of like length waste less on padding; the order within a step
+    # does not change its sum.
+    return [sorted(step, key=lambda s: (len(s.prompt_ids), s.prompt_ids, len(s.completion_ids))) for step in steps]
 
 
 def _pad_step(step: list[Sample], rows: int, pad: int) -> list[Sample]:
@@ -308,29 +309,56 @@ class _Trainer(GRPOTrainer):
 
 def _log_probs(model: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, policy: torch.Tensor) -> torch.Tensor:
     """Log-probabilities of the last `policy.shape[1]` tokens where `policy` holds, else 0; same shape as `policy`."""
-    # Columns that are padding in every row cost nothing.
-    used = attention_mask.any(0).nonzero()
-    first, end = int(used[0]), int(used[-1]) + 1
-    keep = policy.shape[1]
-    ids, attention = input_ids[:, first:end], attention_mask[:, first:end]
-    is_target = torch.zeros_like(input_ids, dtype=torch.bool)
-    is_target[:, -keep:] = policy
-    is_target = is_target[:, first:end]
     base = model.get_base_model()
-    hidden = base.base_model(
-        input_ids=ids,
-        attention_mask=attention,
-        position_ids=(attention.cumsum(1) - 1).clamp(min=0),
-        use_cache=False,
-    ).last_hidden_state
+    hidden = _hidden(base.base_model, input_ids, attention_mask, policy.shape[1])
     # The hidden state before a token predicts it.
-    selected, labels = hidden[:, :-1][is_target[:, 1:]], ids[is_target]
+    selected, labels = hidden[:, : policy.shape[1]][policy], input_ids[:, -policy.shape[1] :][policy]
     head = base.get_output_embeddings()
     parts = [selected[:0, 0]]  # keeps the graph connected where no token is the policy's
     for chunk, label in zip(torch.split(selected, _TOKENS_AT_ONCE), torch.split(labels, _TOKENS_AT_ONCE), strict=True):
         if len(label):
             parts.append(checkpoint(_score, head, chunk, label, use_reentrant=False))
     return torch.zeros_like(policy, dtype=torch.float32).masked_scatter(policy, torch.cat(parts).float())
+
+
+def _hidden(decoder: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, keep: int) -> torch.Tensor:
+    """Hidden states before each of the last `keep` tokens: (rows, keep, width).
+
+    Prompts are padded on the left, completions on the right. The rollouts of a group have one prompt: it is read once,
+    and its keys and values, gradients and all, serve every row.
+    """
+    # Columns that are padding in every row cost nothing.
+    used = attention_mask.any(0).nonzero()
+    first, start = int(used[0]), input_ids.shape[1] - keep
+    end = max(int(used[-1]) + 1, start + 1)
+    ids, attention = input_ids[:, first:end], attention_mask[:, first:end]
+    positions = (attention.cumsum(1) - 1).clamp(min=0)
+    start -= first
+    prompts, source = torch.unique(torch.where(attention.bool(), ids, -1)[:, :start], dim=0, return_inverse=True)
+    # Checkpoints of a decoder's layers and caches exclude each other.
+    alone = len(prompts) == len(ids) or ids.shape[1] == start + 1
+    if alone or getattr(decoder, "gradient_checkpointing", False):
+        states = decoder(input_ids=ids, attention_mask=attention, position_ids=positions, use_cache=False)
+        shown = states.last_hidden_state[:, start - 1 : -1]
+    else:
+        origin = torch.stack([(source == index).nonzero()[0, 0] for index in range(len(prompts))])
+        read = decoder(
+            input_ids=ids[origin, :start],
+            attention_mask=attention[origin, :start],
+            position_ids=positions[origin, :start],
+            past_key_values=DynamicCache(),
+            use_cache=True,
+        )
+        cache = DynamicCache([(layer.keys[source], layer.values[source]) for layer in read.past_key_values.layers])
+        states = decoder(
+            input_ids=ids[:, start:-1],
+            attention_mask=attention[:, :-1],
+            position_ids=positions[:, start:-1],
+            past_key_values=cache,
+            use_cache=True,
+        )
+        shown = torch.cat([read.last_hidden_state[source, -1:], states.last_hidden_state], 1)
+    return torch.nn.functional.pad(shown, (0, 0, 0, keep - shown.shape[1]))
 
 
 def _score(head: torch.nn.Module, hidden: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -80,9 +80,17 @@ def draw(seed, count=7, turns=1):
     return samples
 
 
+def grouped(samples):
+    """Each group's samples with its first one's prompt, as rollouts of one task have it."""
+    first = {}
+    return [dataclasses.replace(s, prompt_ids=first.setdefault(s.group, s.prompt_ids)) for s in samples]
+
+
 # On-policy: the adapter is what sampled, at first the backbone. Replayed: it has moved since. Attacked: a dialogue.
 BATCHES = {
     "on-policy": ("curriculum", draw(1), 0.0),
+    "rollouts": ("executor", grouped(draw(11, turns=3)), 0.05),
+    "one prompt": ("executor", [dataclasses.replace(s, prompt_ids=(7,)) for s in draw(12, turns=2)], 0.05),
     "replayed": ("curriculum", draw(2), 0.05),
     "attacked": ("executor", draw(3, turns=4), 0.05),
     "zero-variance": (
