@@ -44,6 +44,11 @@ class Row:
     logprobs: list[float] = field(default_factory=list)
 
 
+def cache_argument(decoder: Any) -> str:
+    """What a decoder of transformers calls its cache: the name changed within the versions that we take."""
+    return "cache" if "cache" in inspect.signature(decoder.forward).parameters else "past_key_values"
+
+
 class _Slots:
     """The part of transformers' cache protocol that decoder models call: store new keys and values, return all."""
 
@@ -82,9 +87,7 @@ class Batch:
         self.read = 0
         self._model = model
         self._decoder = model.base_model
-        self._cache_name = (
-            "cache" if "cache" in inspect.signature(self._decoder.forward).parameters else "past_key_values"
-        )
+        self._cache_name = cache_argument(self._decoder)
         self._device = model.device
         self._vocabulary = vocabulary
         self._rows: list[Row] = []  # by place in the buffer

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import inspect
 import json
 import statistics
 import time
@@ -25,6 +24,7 @@ from advsim.agents.template import TemplateAttacker, possible
 from advsim.config import Backbone, Lora
 from advsim.evaluate import spread
 from advsim.llm import backbone as weights
+from advsim.llm.batch import cache_argument
 from advsim.llm.chat import ChatFormat
 from advsim.llm.engine import Completion, Engine, Memory
 from advsim.llm.local import LocalEngine, merge
@@ -70,8 +70,7 @@ class PlainEngine:
     def __init__(self, models: Mapping[str | None, Any], tokenizer: Any) -> None:
         self._models, self._tokenizer = models, tokenizer
         self._end = tokenizer.eos_token_id
-        parameters = inspect.signature(next(iter(models.values())).forward).parameters
-        self._cache = "cache" if "cache" in parameters else "past_key_values"  # the name differs between versions
+        self._cache = cache_argument(next(iter(models.values())))
 
     async def generate(
         self,

@@ -30,6 +30,7 @@ from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from advsim.config import Learner
+from advsim.llm.batch import cache_argument
 
 _TOKENS_AT_ONCE = 512  # policy tokens whose logits exist at one time
 _NOTHING = 1e-6  # an advantage of equal rewards, but for the last bits of their mean
@@ -341,21 +342,22 @@ def _hidden(decoder: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor,
         states = decoder(input_ids=ids, attention_mask=attention, position_ids=positions, use_cache=False)
         shown = states.last_hidden_state[:, start - 1 : -1]
     else:
+        argument, cache = cache_argument(decoder), DynamicCache()
         origin = torch.stack([(source == index).nonzero()[0, 0] for index in range(len(prompts))])
         read = decoder(
             input_ids=ids[origin, :start],
             attention_mask=attention[origin, :start],
             position_ids=positions[origin, :start],
-            past_key_values=DynamicCache(),
             use_cache=True,
+            **{argument: cache},
         )
-        cache = DynamicCache([(layer.keys[source], layer.values[source]) for layer in read.past_key_values.layers])
+        cache = DynamicCache([(layer.keys[source], layer.values[source]) for layer in cache.layers])
         states = decoder(
             input_ids=ids[:, start:-1],
             attention_mask=attention[:, :-1],
             position_ids=positions[:, start:-1],
-            past_key_values=cache,
             use_cache=True,
+            **{argument: cache},
         )
         shown = torch.cat([read.last_hidden_state[source, -1:], states.last_hidden_state], 1)
     return torch.nn.functional.pad(shown, (0, 0, 0, keep - shown.shape[1]))
