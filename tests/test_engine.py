@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.train
 
+from advsim.agents.protocol import Crowd  # noqa: E402
 from advsim.config import Backbone, Lora  # noqa: E402
 from advsim.llm import backbone as weights  # noqa: E402
 from advsim.llm.chat import ChatFormat  # noqa: E402
@@ -160,6 +161,58 @@ def test_merging_leaves_the_backbone_alone_and_shares_what_no_adapter_touches(lo
 def test_an_unknown_adapter_is_named(engine):
     with pytest.raises(KeyError, match="adapter 'nobody' is not known"):
         run(engine.generate("nobody", [1], max_tokens=1, temperature=1.0, seed=0))
+
+
+def test_who_comes_later_joins_and_samples_the_same(loaded, engine):
+    """Conversations of several turns beside one long completion: their turns join it, and leave it, at any token."""
+    model, tokenizer = loaded
+    stop = {tokenizer.eos_token_id}
+    asked = []
+
+    async def talk(name, turns, most):
+        conversation, memory = ids(name * 20), Memory()
+        for turn in range(turns):
+            done = await engine.generate(None, conversation, max_tokens=most, temperature=0.8, seed=turn, memory=memory)
+            asked.append((list(conversation), most, turn, list(done.token_ids)))
+            conversation += [*done.token_ids, *ids(f" page {turn}")]
+
+    run(talk("a", 1, 60), talk("bc", 4, 3), talk("def", 3, 7), *(talk("g", 2, 5) for _ in range(3)))
+    assert len(asked) == 1 + 4 + 3 + 3 * 2
+    for prompt, most, seed, tokens in asked:
+        assert tokens == reference(model, prompt, most, 0.8, seed, stop)
+    alone = max(len(tokens) for *_, tokens in asked)
+    # One after the other they would take as many passes as tokens; all that joined took a pass of its own to be read.
+    assert engine.stats.passes < alone + len(asked)
+    assert engine.stats.sampled == sum(len(tokens) for *_, tokens in asked)
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_a_crowd_is_waited_for_until_patience_ends(engine, monkeypatch, patient):
+    if not patient:
+        monkeypatch.setattr("advsim.llm.local._PATIENCE_S", 0.0)
+    answers = []
+
+    async def ask(rounds):
+        for _ in range(rounds):  # a world that takes its time: more than the engine would wait for by itself
+            await asyncio.sleep(0)
+        done = await engine.generate(None, ids("Goal"), max_tokens=9, temperature=0.0, seed=0)
+        answers.append(done.token_ids)
+
+    with engine.together(Crowd(present=2)):
+        run(ask(0), ask(200))
+    assert answers[0] == answers[1]
+    assert engine.stats.passes == (1 if patient else 2) * len(answers[0])
+
+
+def test_an_adapter_that_does_not_fit_fails_those_who_asked_for_it(engine):
+    engine.add(
+        "odd",
+        {"base_model.model.x.lora_A.weight": torch.ones(2, 3), "base_model.model.x.lora_B.weight": torch.ones(3, 2)},
+    )
+    with pytest.raises(ValueError, match="weights that the backbone lacks"):
+        run(engine.generate("odd", [1], max_tokens=1, temperature=1.0, seed=0))
+    (done,) = run(engine.generate(None, [1], max_tokens=1, temperature=1.0, seed=0))
+    assert len(done.token_ids) == 1
 
 
 def test_a_defect_reaches_whoever_waits(engine, monkeypatch):

@@ -97,6 +97,7 @@ class LocalEngine:
         self._serving: dict[int, _Request] = {}  # by row
         self._current: str | None = None  # whose batch went on last
         self._crowd: Crowd | None = None
+        self._answered = True  # whether anyone was since the event loop last settled
         self._pump_task: asyncio.Task[None] | None = None
         self._memories: OrderedDict[int, weakref.ref[Memory]] = OrderedDict()
         self._spare: list[torch.Tensor] = []  # buffers of batches that ended
@@ -165,8 +166,9 @@ class LocalEngine:
                     break
 
     async def _settle(self) -> None:
-        """Lets everyone who can ask now do so."""
-        quiet = 0
+        """Lets everyone who can ask now do so. While nobody was answered nobody has more to ask, and one round does."""
+        quiet = 0 if self._answered else _SETTLE - 1
+        self._answered = False
         while quiet < _SETTLE:
             before = len(self._pending)
             await asyncio.sleep(0)
@@ -188,25 +190,21 @@ class LocalEngine:
         for request in self._pending:
             waiting.setdefault(request.adapter, []).append(request)
         adapter = self._choose(waiting)
-        batch = self._batches.get(adapter)
-        if batch is None:
-            spare = self._spare.pop() if self._spare else None
-            batch = self._batches[adapter] = Batch(self._model(adapter), len(self._tokenizer), spare)
-        joining = waiting.get(adapter, [])[: self._max_batch - len(batch)]
-        if len(joining) * _WORTH < len(batch):
+        size = len(self._batches.get(adapter, ()))
+        joining = waiting.get(adapter, [])[: self._max_batch - size]
+        if len(joining) * _WORTH < size:
             joining = []  # reading for a few would hold up many
+        chosen = {id(request) for request in joining}
+        self._pending = [request for request in self._pending if id(request) not in chosen]
+        self._serving |= {id(request.row): request for request in joining}
         began = time.perf_counter()
         try:
-            self._advance(adapter, batch, joining)
+            self._advance(adapter, joining)
         except torch.OutOfMemoryError as failure:
             reason = str(failure).partition("\n")[0]
-            self._fail(adapter, EngineError(f"out of memory in a batch of {len(batch) or len(joining)}: {reason}"))
+            self._fail(adapter, EngineError(f"out of memory in a batch of {size + len(joining)}: {reason}"))
         except Exception as defect:  # handed to whoever waits: they would wait for ever otherwise
             self._fail(adapter, defect)
-        if adapter in self._batches and not batch:
-            del self._batches[adapter]
-            if batch.buffer is not None:
-                self._spare.append(batch.buffer)
         self.stats.seconds += time.perf_counter() - began
 
     def _choose(self, waiting: Mapping[str | None, Sequence[_Request]]) -> str | None:
@@ -220,13 +218,14 @@ class LocalEngine:
         return self._current
 
     @torch.inference_mode()
-    def _advance(self, adapter: str | None, batch: Batch, joining: Sequence[_Request]) -> None:
+    def _advance(self, adapter: str | None, joining: Sequence[_Request]) -> None:
+        batch = self._batches.get(adapter)
+        if batch is None:
+            spare = self._spare.pop() if self._spare else None
+            batch = self._batches[adapter] = Batch(self._model(adapter), len(self._tokenizer), spare)
         before = batch.read
         if joining:
-            chosen = {id(request) for request in joining}
-            self._pending = [request for request in self._pending if id(request) not in chosen]
             for request in joining:
-                self._serving[id(request.row)] = request
                 memory = request.memory
                 if memory is not None and memory.state is not None and memory.adapter == adapter:
                     request.row.known = _common(memory.ids, request.row.prompt)
@@ -242,6 +241,10 @@ class LocalEngine:
         self.stats.passes += 1
         for row in done:
             self._finish(self._serving.pop(id(row)))
+        if not batch:
+            del self._batches[adapter]
+            if batch.buffer is not None:
+                self._spare.append(batch.buffer)
 
     def _finish(self, request: _Request) -> None:
         row = request.row
@@ -252,6 +255,7 @@ class LocalEngine:
         assert isinstance(text, str)
         if not request.future.done():
             finish: Literal["stop", "length"] = "stop" if ended else "length"
+            self._answered = True
             request.future.set_result(Completion(tuple(row.sampled), tuple(row.logprobs), text, finish))
 
     def _fail(self, adapter: str | None, error: Exception) -> None:
@@ -260,6 +264,7 @@ class LocalEngine:
         for key, request in list(self._serving.items()):
             if request.adapter == adapter:
                 del self._serving[key]
+                self._answered = True
                 if not request.future.done():
                     request.future.set_exception(error)
 

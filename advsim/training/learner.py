@@ -342,7 +342,8 @@ def _hidden(decoder: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor,
         states = decoder(input_ids=ids, attention_mask=attention, position_ids=positions, use_cache=False)
         shown = states.last_hidden_state[:, start - 1 : -1]
     else:
-        argument, cache = cache_argument(decoder), DynamicCache()
+        argument = cache_argument(decoder)
+        cache: Any = DynamicCache()
         origin = torch.stack([(source == index).nonzero()[0, 0] for index in range(len(prompts))])
         read = decoder(
             input_ids=ids[origin, :start],
