@@ -59,6 +59,12 @@ def test_both_losses_and_their_gradients_are_the_same():
         torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-4)
 
 
+def test_a_groups_figure(tiny_backbone):
+    figures = learner.group(Backbone(path=str(tiny_backbone), device="cpu"), tasks=1, rollouts=2, repeats=1)
+    assert set(figures) == {"time_ratio"}
+    assert figures["time_ratio"] > 0
+
+
 def test_the_learners_figures(monkeypatch):
     figures = learner.measure("ours", tokens=384, vocabulary=300, repeats=1)
     assert figures["memory_mb"] >= 0
@@ -67,6 +73,7 @@ def test_the_learners_figures(monkeypatch):
     steps = {
         "ours": {"memory_mb": 10.0, "step_s": 1.0, "loss": 2.0},
         "all": {"memory_mb": 80.0, "step_s": 2.0, "loss": 2.0},
+        "group": {"time_ratio": 0.7},
     }
     monkeypatch.setattr(speed, "_program", lambda name, way: steps[way])
     found = speed._learner()

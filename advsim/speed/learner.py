@@ -4,6 +4,8 @@ Forward and backward of one sequence through `training.learner`'s own function, 
 log-softmax, the policy's tokens picked. Either way runs in a process of its own, whose peak counts from after the model
 was made. The model is small and random, but for its head. A quarter of the tokens are the policy's; in episodes in
 `diff` form it is less.
+
+And the time of a step on groups of rollouts, whose prompt is read once, beside as many tokens that share nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ from typing import Any, Literal
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from advsim.config import Lora
+from advsim.config import Backbone, Lora
 from advsim.llm import backbone as weights
 from advsim.training.learner import _log_probs
 
 TOKENS, VOCABULARY = 4096, 150_000
 _TURN, _SAMPLED = 128, 32  # tokens of a turn, and how many of them are the policy's
+_PROMPT, _COMPLETION = 280, 220  # of an episode in the default job
 _REPEATS = 3
 
 Way = Literal["ours", "all"]
@@ -90,6 +93,28 @@ def measure(way: Way, tokens: int = TOKENS, vocabulary: int = VOCABULARY, repeat
     return {"memory_mb": more / 2**20, "step_s": statistics.median(seconds), "loss": value}
 
 
+def group(
+    backbone: Backbone | None = None, *, tasks: int = 4, rollouts: int = 6, repeats: int = _REPEATS
+) -> dict[str, float]:
+    """Time of a step on groups of rollouts with one prompt each, over that of as many tokens with as many prompts."""
+    model, tokenizer = weights.load(backbone or Backbone(device="cpu"))
+    model = weights.with_adapters(model, Lora(), seed=0, names=("executor",))
+    model.set_adapter("executor")
+    generator, high = torch.Generator().manual_seed(2), len(tokenizer)
+    prompts = torch.randint(0, high, (tasks * rollouts, _PROMPT), generator=generator)
+    completions = torch.randint(0, high, (tasks * rollouts, _COMPLETION), generator=generator)
+    policy = torch.rand(completions.shape, generator=generator) < _SAMPLED / _TURN
+    seconds: dict[str, list[float]] = {"one": [], "own": []}
+    for _ in range(repeats + 1):
+        for name, own in (("one", prompts[::rollouts].repeat_interleave(rollouts, 0)), ("own", prompts)):
+            ids = torch.cat([own, completions], 1)
+            began = time.process_time()
+            _log_probs(model, ids, torch.ones_like(ids), policy).sum().backward()  # type: ignore[no-untyped-call]
+            seconds[name].append(time.process_time() - began)
+    # What libraries take once is in the first round.
+    return {"time_ratio": statistics.median(seconds["one"][1:]) / statistics.median(seconds["own"][1:])}
+
+
 def _peak() -> int:
     """Most memory that this process has held so far, in bytes."""
     status = Path("/proc/self/status")
@@ -103,5 +128,5 @@ def _peak() -> int:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    assert sys.argv[1] in ("ours", "all")
-    print(json.dumps(measure("ours" if sys.argv[1] == "ours" else "all")))
+    assert sys.argv[1] in ("ours", "all", "group")
+    print(json.dumps(group() if sys.argv[1] == "group" else measure("ours" if sys.argv[1] == "ours" else "all")))
