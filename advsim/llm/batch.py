@@ -147,6 +147,8 @@ class Batch:
             layers, heads = config.num_hidden_layers, config.num_key_value_heads
             size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
             held = (0, 0) if old is None else (old.shape[2], old.shape[4])
+            if held[0]:
+                rows += rows // 2  # more will join, and each time all would move
             shape = (layers, 2, max(held[0], rows), heads, max(held[1], length + _ROOM), size)
             self.buffer = torch.zeros(shape, dtype=self._model.dtype, device=self._device)
             if old is not None and self._rows:
