@@ -207,7 +207,7 @@ async def run_many(
     waiting = iter(range(len(jobs)))
     done = 0
 
-    crowd = crowd or Crowd()
+    crowd = Crowd() if crowd is None else crowd
 
     async def worker() -> None:
         nonlocal done

@@ -7,7 +7,7 @@ import pytest
 
 from advsim.action import Action
 from advsim.agents.scripted import make
-from advsim.evaluate import evaluate, spread, worlds
+from advsim.evaluate import evaluate, evaluate_under, spread, worlds
 from advsim.form import Control, FormSpec
 from advsim.ledger import Row
 from advsim.page import Page
@@ -149,6 +149,21 @@ def test_episode_seeds_are_paired_across_executors_and_differ_between_tasks_and_
     assert sorted(first.seeds) == sorted(second.seeds)
     assert len({seed for _, seed in first.seeds}) == 4
     assert ("a", derive(0, "evaluate", "a")) in first.seeds
+
+
+def test_attackers_side_by_side_give_what_each_gives_alone() -> None:
+    executor = Lines("fill(2, 'Ann')", "click(8)", "select_option(3, 'M')", "click(9)")
+    attackers = [None, Once(PRESS), Once(PRESS, name="twice")]
+
+    async def go() -> list[Row]:
+        async with worlds("symbolic") as make_world:
+            return await evaluate_under(attackers, [task("a"), task("b")], make_world, executor, seeds=[0, 1])
+
+    rows = asyncio.run(go())
+    cells = [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+    expected = [(name, *cell) for name in ("none", "once", "twice") for cell in cells]
+    assert [(row.attacker, row.task_id, row.seed) for row in rows] == expected
+    assert [row.followed for row in rows] == [None] * 4 + [True] * 8
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from advsim.action import Action
-from advsim.agents.protocol import EngineError
+from advsim.agents.protocol import Crowd, EngineError
 from advsim.page import Page, parse
 from advsim.rollout import Episode, episode, fork_under_attack, run_many
 from advsim.task import Attack, Notice, Outcome, Task
@@ -267,13 +267,15 @@ def test_run_many_retries_errors_and_keeps_order() -> None:
 
 
 def test_run_many_is_bounded_and_ordered_whatever_ends_first() -> None:
-    running, peak = 0, 0
+    running, peak, crowd = 0, 0, Crowd()
+    counted: list[int] = []
 
     def job(index: int) -> Callable[[], object]:
         async def go() -> Episode:
             nonlocal running, peak
             running += 1
             peak = max(peak, running)
+            counted.append(crowd.present)
             for _ in range(20 - index):  # later jobs end sooner
                 await asyncio.sleep(0)
             running -= 1
@@ -281,9 +283,11 @@ def test_run_many_is_bounded_and_ordered_whatever_ends_first() -> None:
 
         return go
 
-    results = asyncio.run(run_many([job(i) for i in range(10)], concurrency=4))  # type: ignore[misc]
+    results = asyncio.run(run_many([job(i) for i in range(10)], concurrency=4, crowd=crowd))  # type: ignore[misc]
     assert [r.seed for r in results] == list(range(10))
     assert peak == 4
+    assert counted == [4] * 10  # a worker that has a next job stays
+    assert crowd.present == 0
 
 
 def test_run_many_raises_a_defect_plainly() -> None:
