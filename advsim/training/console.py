@@ -89,4 +89,6 @@ class Phase:
 
 
 def _show(key: str, value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count}" for name, count in value.items())
     return f"{100 * value:.1f} %" if key == "outside_engine" else str(value)

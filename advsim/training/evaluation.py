@@ -85,8 +85,10 @@ def _work(run: RunFolder, team: Team, number: int, block: Evaluation, label: str
                     crowd=crowd,
                     on_progress=on_progress,
                 )
-                phase.say(of=len(rows) // max(1, len(names)), errors=sum(row.error is not None for row in rows))
-                phase.say(**{name: sum(row.good is True for row in rows if row.attacker == name) for name in names})
+                good = {name: sum(row.good is True for row in rows if row.attacker == name) for name in names}
+                phase.say(
+                    good=good, of=len(rows) // max(1, len(names)), errors=sum(row.error is not None for row in rows)
+                )
         rows = [stamp(row, config, stage="eval", phase="eval", group=f"eval/{number}") for row in rows]
         run.write_rows(f"eval.{number:02d}.{block.world}.{label}", rows)
         write_json(folder / "rows.json", len(rows))
