@@ -24,6 +24,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, NoReturn
 
 # --- quoted text; action.py writes and reads its strings with the same two functions ------------------------
@@ -361,6 +362,9 @@ def _scan_props(line: str, position: int) -> Props | None:
     return tuple(props)
 
 
+_REMEMBERED: Final = 256  # longest line, in characters, that is remembered: memory stays bounded whatever is read
+
+
 def _scan(line: str) -> tuple[Node, str]:
     """Reads a line; gives the node, its depth by leading tabs alone, and the indentation beyond them."""
     head = _HEAD.match(line)
@@ -377,6 +381,12 @@ def _scan(line: str) -> tuple[Node, str]:
             if props is not None:
                 return Node(len(tabs), None if bid is None else int(bid), role, name[0], props), indent
     return Node(len(line) - len(line.lstrip("\t")), None, "", "", (), line), ""
+
+
+@lru_cache(maxsize=8192)
+def _scan_again(line: str) -> tuple[Node, str]:
+    """`_scan` that remembers: from page to page nearly all lines are the same."""
+    return _scan(line)
 
 
 def parse_line(line: str) -> Node:
@@ -401,7 +411,7 @@ def parse(text: str) -> Page:
     for line in text.split("\n"):
         if not line or line.isspace():
             continue
-        node, indent = _scan(line)
+        node, indent = (_scan_again if len(line) <= _REMEMBERED else _scan)(line)
         if indent:
             spaced.append((len(nodes), len(indent)))
         nodes.append(node)
