@@ -37,7 +37,7 @@ _MODELS = 4  # merged models kept at a time
 
 @dataclass(slots=True)
 class Stats:
-    """Work since the last `reset`.
+    """Work since it was put in place.
 
     Attributes:
         seconds: Inside the model. requests: How many were served. passes: Forward passes that sampled tokens.
