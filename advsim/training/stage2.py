@@ -199,11 +199,12 @@ async def train_adversary(
             phase.say(well_formed=sum(not p.malformed for p in proposals), of=len(proposals))
         with Phase(run, team, f"{name} forks") as phase:
             forks = await attacks.fork_all(config, proposals, episodes)
-            scored, samples = attacks.score(config, team, tasks, proposals, kept, forks, path, update=updates, **tags)
-            earned = [r.reward for r in scored if r.role == "adversary" and r.reward is not None]
-            phase.say(forks=len(scored) - len(proposals), mean_reward=_mean(earned))
-        rows += scored
+            phase.say(forks=sum(fork is not None for own in forks for fork in own))
         with Phase(run, team, f"{name} update adversary") as phase:
+            # Not among the forks: what a rollout phase spends outside the engine is a figure that people read.
+            scored, samples = attacks.score(config, team, tasks, proposals, kept, forks, path, update=updates, **tags)
+            rows += scored
+            phase.say(mean_reward=_mean([r.reward for r in scored if r.role == "adversary" and r.reward is not None]))
             reports.append(team.train("adversary", samples, derive(config.seed, *path, "update")))
             phase.trained(reports[-1:])
     run.write_rows(f"{name}.3-adversary", rows)
