@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -325,11 +326,16 @@ class RunConfig(_Section):
     @property
     def hash(self) -> str:
         """SHA-256 (hex) of the canonical JSON form; equal for equal settings however the file was written."""
-        return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+        return _digest(self)
 
     def difference(self, other: RunConfig) -> list[str]:
         """One line a key in which another configuration differs: `stage1.rounds: 3 -> 1`."""
         return _difference(self.model_dump(mode="json"), other.model_dump(mode="json"), "")
+
+
+@lru_cache(maxsize=64)  # every row of a ledger asks for it
+def _digest(config: RunConfig) -> str:
+    return hashlib.sha256(json.dumps(config.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
 
 
 def _difference(old: Any, new: Any, path: str) -> list[str]:

@@ -262,3 +262,14 @@ class TestChatFormat:
 
 def ids_of(tokenizer, text):
     return tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+def test_what_earlier_requests_left_changes_not_a_bit(loaded, engine):
+    def ask(asked):
+        return run(
+            *(asked.generate(None, ids(p), max_tokens=7, temperature=1.0, seed=i) for i, p in enumerate(PROMPTS))
+        )
+
+    run(*(engine.generate(None, ids("word " * (60 + i)), max_tokens=40, temperature=1.0, seed=i) for i in range(24)))
+    engine.forget()
+    assert ask(engine) == ask(LocalEngine(*loaded))

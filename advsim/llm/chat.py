@@ -8,6 +8,7 @@ text which looks like a control token (a page may hold any text) is encoded as t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
@@ -29,6 +30,7 @@ class ChatFormat:
         backend: Tokenizer = tokenizer.backend_tokenizer
         self._plain = Tokenizer.from_str(backend.to_str())
         self._plain.encode_special_tokens = True  # contents: control tokens are text
+        self._encoded = lru_cache(maxsize=4096)(self._encode)  # rollouts of one task are shown the same pages
         user, assistant = _MARKS
 
         def render(*messages: tuple[str, str]) -> str:
@@ -54,8 +56,10 @@ class ChatFormat:
 
     def encode(self, content: str) -> list[int]:
         """A content's ids; control tokens in it are text."""
-        ids: list[int] = self._plain.encode(content, add_special_tokens=False).ids
-        return ids
+        return list(self._encoded(content))
+
+    def _encode(self, content: str) -> tuple[int, ...]:
+        return tuple(self._plain.encode(content, add_special_tokens=False).ids)
 
     def opening(self, content: str) -> list[int]:
         """A conversation's first user message, up to where the assistant speaks."""

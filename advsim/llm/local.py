@@ -109,13 +109,15 @@ class LocalEngine:
         self._merged.pop(name, None)
 
     def forget(self) -> None:
-        """Drops all that earlier requests left: a step that begins so does not depend on the step before."""
+        """Drops all that earlier requests left: a step that begins so does not depend on the step before.
+
+        Buffers stay, since new ones cost as much as many tokens; how large one is and what it held changes no result.
+        """
         for reference in self._memories.values():
             memory = reference()
             if memory is not None:
                 memory.state, memory.ids = None, ()
         self._memories.clear()
-        self._spare.clear()
 
     async def generate(
         self,
