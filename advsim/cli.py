@@ -32,7 +32,10 @@ ConfigFile = Annotated[Path, typer.Argument(help="A configuration, such as confi
 
 
 TrainSeeds = Annotated[int, typer.Option(min=1, max=1000, help="Runs: the configuration's seed and those after it.")]
-RolloutSeeds = Annotated[int, typer.Option(min=1, max=1000, help="Episodes of each task in the evaluation.")]
+RolloutSeeds = Annotated[
+    int | None,
+    typer.Option(min=1, max=1000, help="Episodes of each task in the evaluation; as the configuration says if unset."),
+]
 Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Runs at a time, each in a process of its own.")]
 Docs = Annotated[Path, typer.Option(help="Where RESULTS.md, results.json and the plots go.")]
 StudyOut = Annotated[
@@ -140,7 +143,7 @@ def report(
 def study(
     config: ConfigFile,
     train_seeds: TrainSeeds = 3,
-    rollout_seeds: RolloutSeeds = 3,
+    rollout_seeds: RolloutSeeds = None,
     out: StudyOut = None,
     docs: Docs = Path("docs"),
     jobs: Jobs = 1,
@@ -167,7 +170,7 @@ def ablate(
         ),
     ] = None,
     train_seeds: TrainSeeds = 3,
-    rollout_seeds: RolloutSeeds = 3,
+    rollout_seeds: RolloutSeeds = None,
     out: StudyOut = None,
     docs: Docs = Path("docs"),
     jobs: Jobs = 1,
@@ -183,8 +186,7 @@ def ablate(
     from advsim.config import ABLATIONS
 
     chosen = tuple(dict.fromkeys(switch or ABLATIONS))
-    seeds = {"train_seeds": train_seeds, "rollout_seeds": rollout_seeds}
-    run_study(config, out, docs, **seeds, switches=chosen, at_once=jobs)
+    run_study(config, out, docs, train_seeds=train_seeds, rollout_seeds=rollout_seeds, switches=chosen, at_once=jobs)
 
 
 @app.command()

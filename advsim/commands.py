@@ -259,7 +259,7 @@ def run_study(
     docs: Path,
     *,
     train_seeds: int,
-    rollout_seeds: int,
+    rollout_seeds: int | None,
     switches: Sequence[str] = (),
     at_once: int = 1,
 ) -> None:

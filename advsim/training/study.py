@@ -20,10 +20,15 @@ from advsim.training.stage2 import rounds
 from advsim.training.steps import RunError
 
 
-def seeded(config: RunConfig, train_seeds: int, rollout_seeds: int) -> list[RunConfig]:
-    """The full method once a training seed: `config.seed` and the numbers after it; evaluated with R rollout seeds."""
-    seeds = tuple(range(rollout_seeds))
-    blocks = tuple(block.model_copy(update={"seeds": seeds}) for block in config.evaluation)
+def seeded(config: RunConfig, train_seeds: int, rollout_seeds: int | None) -> list[RunConfig]:
+    """The full method once a training seed: `config.seed` and the numbers after it.
+
+    Every block of the evaluation has R rollout seeds, or those that the configuration gives it where R is None.
+    """
+    blocks = config.evaluation
+    if rollout_seeds is not None:
+        seeds = tuple(range(rollout_seeds))
+        blocks = tuple(block.model_copy(update={"seeds": seeds}) for block in blocks)
     return [
         config.model_copy(update={"seed": config.seed + number, "evaluation": blocks}) for number in range(train_seeds)
     ]
@@ -57,7 +62,7 @@ def ablated(config: RunConfig, switch: str) -> RunConfig:
 
 
 def jobs(
-    config: RunConfig, out: Path, *, train_seeds: int, rollout_seeds: int, switches: Sequence[str] = ()
+    config: RunConfig, out: Path, *, train_seeds: int, rollout_seeds: int | None, switches: Sequence[str] = ()
 ) -> list[tuple[RunConfig, Path]]:
     """A study's runs and their folders: the full method's first, then each ablation's.
 
