@@ -247,7 +247,7 @@ def _curriculum(data: Record) -> list[svg.Line]:
     for name, note in (("full", ""), ("uniform-reward", ", uniform reward")):
         points = [point for point in data["curves"] if point["switch"] == name]
         if points:
-            lines.append(_line(points, f"median p̂ of the proposed tasks{note}", "p_hat_median"))
+            lines.append(_line(points, f"median p̂ of the valid proposals{note}", "p_hat_median"))
             lines.append(_line(points, f"share of groups without variance{note}", "zero_variance"))
     return lines
 

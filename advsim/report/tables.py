@@ -228,7 +228,8 @@ class Round:
     Attributes:
         stage, round: Where in the run.
         tasks_valid, attacks_valid: Share of the curriculum's and of the adversary's proposals that parsed.
-        p_hat_median: Median solve rate over the round's proposed tasks (without such, over the assessed ones).
+        p_hat_median: Median solve rate over the round's valid proposals: in stage 1 those that the curriculum learned
+            from and those that it then proposed afresh (without any, over all assessed tasks).
         zero_variance: Share of the executor's update groups whose rewards are all equal, so that nothing is learned.
         executor_reward, curriculum_reward, adversary_reward: Mean rewards of the updates.
         errors: Rollouts that failed on infrastructure.
@@ -256,13 +257,11 @@ def rounds(rollouts: Sequence[Rollout]) -> list[Round]:
 
 
 def _round(stage: str, number: int, rollouts: Sequence[Rollout]) -> Round:
-    proposers = [r for r in rollouts if r.role != "executor"]
     updates = [r for r in rollouts if r.role == "executor" and r.phase == "update" and r.reward is not None]
     groups: dict[tuple[int, str], set[float]] = {}
     for r in updates:
         groups.setdefault((r.train_seed, r.group), set()).add(r.reward or 0.0)
-    # A proposal's row says how its task was solved; before that is known, the assessment itself does.
-    rates = [r.p_hat for r in proposers if r.p_hat is not None] or _solve_rates(rollouts)
+    rates = _proposed_rates(rollouts)
     return Round(
         stage=stage,
         round=number,
@@ -275,6 +274,21 @@ def _round(stage: str, number: int, rollouts: Sequence[Rollout]) -> Round:
         adversary_reward=_mean([r.reward for r in rollouts if r.role == "adversary" and r.reward is not None]),
         errors=sum(r.error is not None for r in rollouts),
     )
+
+
+def _proposed_rates(rollouts: Sequence[Rollout]) -> list[float]:
+    """p̂ of the curriculum's own tasks in a round, each once."""
+    # A proposal that the curriculum learned from says in its row how it was solved. What was proposed afresh does not:
+    # the executor's update knows. Before either is there, the assessment is.
+    told = [r.p_hat for r in rollouts if r.role == "curriculum" and r.p_hat is not None]
+    if not told:
+        return _solve_rates([r for r in rollouts if r.family == "proposal"]) or _solve_rates(rollouts)
+    afresh = {
+        (r.train_seed, r.task_id): r.p_hat
+        for r in rollouts
+        if r.role == "executor" and r.phase == "update" and r.family == "proposal" and r.p_hat is not None
+    }
+    return [*told, *afresh.values()]
 
 
 def _solve_rates(rollouts: Sequence[Rollout]) -> list[float]:

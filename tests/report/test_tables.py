@@ -111,6 +111,14 @@ def test_rounds() -> None:
     assert first.curriculum_reward == pytest.approx(0.0)
     told = [replace(propose(True, 0.5), p_hat=p_hat) for p_hat in (0.2, 0.4, None)]
     assert rounds(observe([*rows, *told]))[0].p_hat_median == pytest.approx(0.3)  # what proposals say comes first
+    # Then come those proposed afresh, each once; tasks of the generator are none of the curriculum's.
+    afresh = [
+        replace(update("n", 1.0), task_id=task, family=family, p_hat=p_hat)
+        for task, family, p_hat in (("n", "proposal", 0.9), ("n", "proposal", 0.9), ("m", "returns_policy", 0.0))
+    ]
+    assert rounds(observe([*rows, *told, *afresh]))[0].p_hat_median == pytest.approx(0.4)
+    own = [replace(assess("d", good), family="proposal") for good in (True, True, True, False)]
+    assert rounds(observe([*rows, *own]))[0].p_hat_median == pytest.approx(0.75)
     assert (second.round, second.p_hat_median, second.zero_variance, second.tasks_valid) == (2, 1.0, None, None)
 
 
