@@ -102,8 +102,8 @@ BATCHES = {
 
 
 @pytest.mark.parametrize("name", BATCHES)
-@pytest.mark.parametrize("micro", [1, 3, 16])
-def test_loss_and_gradient_equal_the_equation(policy, name, micro):
+@pytest.mark.parametrize(("micro", "checkpointing"), [(1, False), (3, False), (16, False), (3, True)])
+def test_loss_and_gradient_equal_the_equation(policy, name, micro, checkpointing):
     model, tokenizer = policy
     adapter, samples, moved = BATCHES[name]
     beta = 0.1
@@ -115,7 +115,14 @@ def test_loss_and_gradient_equal_the_equation(policy, name, micro):
     model.zero_grad(set_to_none=True)
 
     gradients = Gradients()
-    settings = Learner(lr=1e-3, beta=beta, batch_groups=0, micro_batch=micro, max_grad_norm=0)
+    settings = Learner(
+        lr=1e-3,
+        beta=beta,
+        batch_groups=0,
+        micro_batch=micro,
+        max_grad_norm=0,
+        gradient_checkpointing=checkpointing,
+    )
     report = update(model, tokenizer, adapter, samples, settings, seed=0, callbacks=[gradients])
 
     assert report.steps == 1
