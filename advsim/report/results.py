@@ -20,7 +20,7 @@ _NOTE = (
     "intervals of a bootstrap that resamples tasks and, as the outer level, training seeds (Wilson's over the tasks "
     "where every episode agrees). n: episodes, errors of infrastructure included; every rate is over the others. "
     "Attack success is over the episodes whose injection was shown; high is bad. `learned`: mean over the learned "
-    "adversaries, each asked before every transition."
+    "adversaries that have lines of their own, each asked before every transition."
 )
 _PAIRED = (
     "Differences in points, paired: the same tasks and training seeds are drawn for both sides. `results.json` holds "
@@ -67,7 +67,7 @@ def markdown(data: Record, plots: Sequence[str] = ()) -> str:
         _differences(data["differences"]),
     ]
     if plots:
-        parts += ["## Learning", "\n".join(f"![{name}]({name})" for name in plots)]
+        parts += ["## Learning", "\n".join(f"![{name}]({name})" for name in plots), _curves(data["curves"])]
     if data["ablations"]:
         parts += ["## Ablations", _ablations(data)]
     parts += ["## By stratum", _folded(_rates(data["strata"]))]
@@ -173,11 +173,51 @@ def _bars(data: Record) -> str:
                 "yes" if after <= before / 2 else "no",
             ]
         )
+    body += [
+        _course(data["curves"], "p_hat_median", "median p̂ of the valid proposals moves towards ½", _towards_half),
+        _course(data["curves"], "zero_variance", "share of groups without variance falls", lambda a, b: b < a),
+    ]
     seeds = len(data["provenance"]["training seeds"].split(", "))
     note = f"Promised of the default job (`configs/tiny.yaml`) over three training seeds; measured here over {seeds}."
     return f"## What was promised\n\n{note}\n\n" + _table(
         [f"base → {robust}, strict, in points", "measured", "met"], body, 0
     )
+
+
+def _course(curves: Sequence[Record], key: str, what: str, met: Callable[[float, float], bool]) -> list[str]:
+    """A line of `_bars`: stage 1 round by round, and the same without the uncertainty reward where that was run."""
+    told, verdict = [], "–"
+    for switch, note in (("full", ""), ("uniform-reward", "uniform reward: ")):
+        points = [c[key] for c in curves if c["switch"] == switch and c["stage"] == "stage1" and c[key] is not None]
+        if points:
+            told.append(note + " → ".join(f"{value:.2f}" for value in points))
+        if switch == "full" and len(points) > 1:
+            verdict = "yes" if met(points[0], points[-1]) else "no"
+    return [f"over stage 1 the {what}", "; ".join(told) or "not measured", verdict]
+
+
+def _towards_half(first: float, last: float) -> bool:
+    return abs(last - 0.5) < abs(first - 0.5)
+
+
+def _curves(curves: Sequence[Record]) -> str:
+    """What the plots of training show, as a table."""
+    shown = {
+        "median p̂": "p_hat_median",
+        "no variance": "zero_variance",
+        "proposals that parse": "tasks_valid",
+        "attacks that parse": "attacks_valid",
+        **{f"{role}'s reward": f"{role}_reward" for role in _ROLES},
+    }
+    body = [
+        [c["switch"], c["stage"], str(c["round"]), *("–" if c[k] is None else f"{c[k]:.2f}" for k in shown.values())]
+        for c in curves
+    ]
+    note = (
+        "Means over training seeds. Median p̂: of the round's valid proposals. No variance: share of the executor's "
+        "update groups whose rollouts all earned the same. `full` is the method as configured."
+    )
+    return note + "\n\n" + _table(["switch", "stage", "round", *shown], body, len(shown) + 1)
 
 
 def _success(rows: Iterable[Record], executor: str) -> float | None:

@@ -251,6 +251,33 @@ def test_results_are_written_from_ledgers_alone_and_again_alike(folder: Path, tm
         assert f"]({name})" in text
 
 
+def test_the_curriculums_course_is_told_beside_that_with_uniform_rewards(tmp_path: Path) -> None:
+    def proposed(number: int, *rates: float) -> list[Row]:
+        row = episode(0, "curriculum", "a", True, stage="stage1", round=number, phase="propose", reward=0.5)
+        bare = replace(row, role="curriculum", valid=True, strict_good=None, good=None, verdicts=())
+        return [replace(bare, p_hat=rate, task_id=f"{n}") for n, rate in enumerate(rates)]
+
+    def learned(number: int, *groups: tuple[float, ...]) -> list[Row]:
+        return [
+            episode(
+                0, "executor", "a", True, stage="stage1", round=number, phase="update", reward=r, group=f"{number}/{g}"
+            )
+            for g, rewards in enumerate(groups)
+            for r in rewards
+        ]
+
+    ended = [*cell(0, "base", "100"), *cell(0, "robust1", "110")]
+    same, apart = (1.0, 1.0), (1.0, -1.0)
+    full = [*proposed(1, 1.0, 0.9, 0.1), *learned(1, same, same), *proposed(2, 0.6, 0.7), *learned(2, same, apart)]
+    other = [*proposed(1, 0.75), *learned(1, same), *proposed(2, 1.0), *learned(2, same)]
+    Ledger(tmp_path / "seed0" / "ledger").write([*ended, *full], "eval")
+    Ledger(tmp_path / "ablate" / "uniform-reward" / "seed0" / "ledger").write(other, "train")
+    text = results.markdown(summarise(load(tmp_path)), ["x.svg"])
+    assert "median p̂ of the valid proposals moves towards ½ | 0.90 → 0.65; uniform reward: 0.75 → 1.00 | yes |" in text
+    assert "share of groups without variance falls | 1.00 → 0.50; uniform reward: 1.00 → 1.00 | yes |" in text
+    assert "| uniform-reward | stage1 | 2 | 1.00 | 1.00 |" in text
+
+
 def test_names_from_a_ledger_are_no_markup(tmp_path: Path) -> None:
     row = episode(0, "a|b<script>`x`\n", "a", True)
     Ledger(tmp_path / "seed0" / "ledger").write([row], "eval")
