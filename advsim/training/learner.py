@@ -300,12 +300,49 @@ class _Trainer(GRPOTrainer):
         assert mask is not None
         assert mask.shape == (len(input_ids), logits_to_keep)
         size = batch_size or len(input_ids)
-        parts = [
-            _log_probs(model, input_ids[i : i + size], attention_mask[i : i + size], mask[i : i + size])
-            for i in range(0, len(input_ids), size)
-        ]
-        log_probs = torch.cat(parts)
+        order: list[int] = []
+        parts = []
+        for begin in range(0, len(input_ids), size):
+            for part in _alike(input_ids[begin : begin + size], attention_mask[begin : begin + size], logits_to_keep):
+                rows = [begin + row for row in part]
+                order += rows
+                parts.append(_log_probs(model, input_ids[rows], attention_mask[rows], mask[rows]))
+        log_probs = torch.cat(parts)[torch.tensor(order).argsort().to(input_ids.device)]
         return log_probs, torch.zeros_like(log_probs), None
+
+
+def _alike(input_ids: torch.Tensor, attention_mask: torch.Tensor, keep: int) -> list[list[int]]:
+    """Divides rows into parts of like length, so that few long ones do not pad all others to theirs.
+
+    The parts are those that compute the fewest tokens: each its rows padded to its longest, and each of its prompts
+    once.
+
+    Args:
+        input_ids, attention_mask: (rows, tokens); prompts padded on the left, completions on the right.
+        keep: Tokens of the completions' part.
+    """
+    prompts = [tuple(row) for row in (input_ids * attention_mask)[:, :-keep].tolist()]
+    prompt_tokens = attention_mask[:, :-keep].sum(1).tolist()
+    lengths = attention_mask[:, -keep:].sum(1).tolist()
+    rows = sorted(range(len(lengths)), key=lambda row: lengths[row])
+    # best[n]: the least cost of the first n rows, and where the last part of such a division begins.
+    best: list[tuple[int, int]] = [(0, 0)]
+    for end in range(1, len(rows) + 1):
+        longest, read, seen = lengths[rows[end - 1]], 0, set()
+        options = []
+        for begin in range(end - 1, -1, -1):
+            row = rows[begin]
+            if prompts[row] not in seen:
+                seen.add(prompts[row])
+                read += prompt_tokens[row]
+            options.append((best[begin][0] + (end - begin) * longest + read, begin))
+        best.append(min(options))
+    parts, end = [], len(rows)
+    while end:
+        begin = best[end][1]
+        parts.append(sorted(rows[begin:end]))
+        end = begin
+    return parts
 
 
 def _log_probs(model: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, policy: torch.Tensor) -> torch.Tensor:
