@@ -71,7 +71,9 @@ def evaluate(
     ] = "native",
     page: Annotated[Path | None, typer.Option(help="An HTML file to evaluate on (with --task; browser).")] = None,
     task: Annotated[Path | None, typer.Option(help="The JSON task that belongs to --page.")] = None,
-    backbone: Annotated[str, typer.Option(help="The model below adapters: embedded, or a folder.")] = "embedded",
+    backbone: Annotated[
+        str | None, typer.Option(help="The model below adapters: embedded, or a folder. By default that of their run.")
+    ] = None,
 ) -> None:
     """Measure an executor under an attacker in a world.
 
@@ -260,6 +262,8 @@ def _seeds(text: str) -> tuple[int, ...]:
         seeds = tuple(int(part) for part in text.split(","))
     except ValueError:
         raise UsageError(f"--seeds: expected whole numbers separated by commas, such as 0,1,2, got {text!r}") from None
+    if any(not 0 <= seed < 2**63 for seed in seeds):
+        raise UsageError(f"--seeds: expected numbers from 0 to 2^63 - 1, got {text!r}")
     if len(set(seeds)) != len(seeds):
         raise UsageError(f"--seeds: expected each seed once, got {text!r}")
     return seeds
@@ -328,7 +332,7 @@ def explain(error: Exception, command: str) -> tuple[int, str]:
 
 
 _INTERRUPTED = 130  # as shells report SIGINT
-_RESUMED = ("run", "stage1", "stage2")
+_RESUMED = ("run", "stage1", "stage2", "study", "ablate")
 _EXTRAS = {
     "playwright": "browser",
     "torch": "train",

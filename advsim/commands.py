@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ class Evaluation:
     skin: Skin
     page: Path | None
     task: Path | None
-    backbone: str
+    backbone: str | None
 
     def run(self) -> None:
         """Run it, write what was asked for, print the table.
@@ -59,6 +60,8 @@ class Evaluation:
             raise UsageError("--skin needs --world browser: the symbolic world shows no HTML")
         if self.json_out is not None:
             _check_target(self.json_out)
+        if self.ledger is not None:
+            _check_folder(self.ledger)
         site: Site | None = None
         if self.page is not None and self.task is not None:
             chosen, site = self._page_task(self.page, self.task)
@@ -207,7 +210,7 @@ def find_task(task_id: str) -> Task:
             if task.id == task_id:
                 return task
     parts = task_id.split("/")
-    if len(parts) == 3 and parts[0] in families() and parts[1] in SETTINGS and parts[2].isdigit():
+    if len(parts) == 3 and parts[0] in families() and parts[1] in SETTINGS and re.fullmatch(r"[0-9]{1,18}", parts[2]):
         return generate(parts[0], parts[1], int(parts[2]))
     raise UsageError(
         f"no task {task_id!r} in bench or bench-small, and it is no family/setting/seed (see `advsim tasks`)"

@@ -11,7 +11,7 @@ import hashlib
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -271,7 +271,7 @@ class Evaluation(_Section):
     attackers: tuple[str, ...] = ("none", "template", "adversary")
     tasks: str = "bench-small"
     limit: int = Field(0, ge=0)
-    seeds: tuple[int, ...] = Field((0,), min_length=1)
+    seeds: tuple[Annotated[int, Field(ge=0, lt=2**63)], ...] = Field((0,), min_length=1)
 
     @model_validator(mode="after")
     def _names(self) -> Evaluation:
@@ -323,6 +323,18 @@ class RunConfig(_Section):
     evaluation: tuple[Evaluation, ...] = (Evaluation(), Evaluation(world="browser"))
     engine: Engine = Engine()
 
+    @model_validator(mode="after")
+    def _lengths(self) -> RunConfig:
+        most = self.episode.max_tokens
+        for key, tokens in (
+            ("episode.max_new_tokens", self.episode.max_new_tokens),
+            ("proposer.curriculum_tokens", self.proposer.curriculum_tokens),
+            ("proposer.adversary_tokens", self.proposer.adversary_tokens),
+        ):
+            if tokens >= most:
+                raise ValueError(f"{key}: expected less than episode.max_tokens ({most}), got {tokens}")
+        return self
+
     @property
     def hash(self) -> str:
         """SHA-256 (hex) of the canonical JSON form; equal for equal settings however the file was written."""
@@ -366,6 +378,8 @@ def load(path: str | Path) -> RunConfig:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: is nested too deeply for a configuration") from None
     return parse({} if data is None else data, str(path))
 
 
@@ -389,7 +403,7 @@ def _explain(item: dict[str, Any]) -> str:
         return f"{key}: unknown key" + (f"; did you mean {close[0]!r}?" if close else "")
     message = str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "value_error":
-        return f"{key}: {message}"
+        return f"{key}: {message}" if location else message
     return f"{key}: expected {message.removeprefix('Input should be ')}, got {_short(item['input'])}"
 
 

@@ -398,8 +398,10 @@ def test_adapters_and_backbone_play_both_sides(
     tmp_path: Path, task_file: Path, tiny_backbone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch")
+    from advsim.agents.named import agents
     from advsim.config import Backbone, Lora
     from advsim.llm.backbone import load, save, with_adapters
+    from advsim.llm.policies import ModelExecutor
 
     model, _ = load(Backbone(path=str(tiny_backbone), device="cpu"))
     adapted = with_adapters(model, Lora(rank=2, alpha=4), seed=1)
@@ -429,6 +431,21 @@ def test_adapters_and_backbone_play_both_sides(
     figures = json.loads(out.read_text())
     assert (figures["n"], figures["executor_checkpoint"]) == (1, checkpoint)
     assert (figures["executor"], figures["attacker"]) == (f"{tmp_path.name}/executor", "mine/adversary2")
+    # A run's policies play with its backbone and its limits.
+    config = {"backbone": {"path": str(tiny_backbone)}, "episode": {"max_new_tokens": 9}, "switches": {"kl": False}}
+    (tmp_path / "mine" / "manifest.json").write_text(json.dumps({"config": config}))
+    executor, _ = agents(str(tmp_path / "mine" / "adapters" / "adversary2"), "none", [])
+    assert isinstance(executor, ModelExecutor)
+    assert (executor.sampling.max_new_tokens, executor.sampling.max_tokens) == (9, 4096)
+    other = Path(__file__).parents[1] / "configs" / "smollm2-adapter"
+    code, line = refused(capsys, "eval", "--tasks", task_file, "--executor", other)
+    assert (code, "smollm2-adapter: the adapter " in line) == (2, True)
+    (tmp_path / "mine" / "manifest.json").write_text("{}")
+    code, line = refused(
+        capsys, "eval", "--tasks", task_file, "--executor", tmp_path / "mine" / "adapters" / "adversary2"
+    )
+    assert (code, "manifest.json: cannot be read" in line) == (2, True)
+    (tmp_path / "mine" / "manifest.json").unlink()
     weights = tmp_path / "executor" / "adapter_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:500])
     code, line = refused(capsys, *arguments)

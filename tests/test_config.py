@@ -52,6 +52,10 @@ def test_shipped_configurations_load(path):
             "configuration: evaluation.0.attackers: expected",
         ),
         ([1], "configuration: expected a mapping of sections, got [1]"),
+        (
+            {"episode": {"max_tokens": 128}, "proposer": {"curriculum_tokens": 64}},
+            "configuration: proposer.adversary_tokens: expected less than episode.max_tokens (128), got 256",
+        ),
     ],
 )
 def test_a_wrong_value_is_refused_in_one_line(data, line):

@@ -38,6 +38,20 @@ def locate(backbone: Backbone) -> Path:
     return folder
 
 
+def fingerprint(backbone: Backbone) -> str:
+    """Sixteen hex digits of all that the backbone is read from. Raises ConfigError as `locate` does."""
+    folders = [locate(backbone)]
+    if backbone.adapter is not None:
+        folders.append(Path(backbone.adapter))
+    sha = hashlib.sha256()
+    for folder in folders:
+        for file in sorted(folder.iterdir()):
+            if file.suffix in (".safetensors", ".json", ".jinja", ".txt", ".model"):
+                sha.update(f"{file.name}\0".encode())
+                sha.update(hashlib.sha256(file.read_bytes()).digest())
+    return sha.hexdigest()[:16]
+
+
 def load(backbone: Backbone) -> tuple[Any, PreTrainedTokenizerBase]:
     """The backbone in evaluation mode, frozen, and its tokenizer.
 
@@ -50,6 +64,8 @@ def load(backbone: Backbone) -> tuple[Any, PreTrainedTokenizerBase]:
         raise ConfigError(f"backbone.adapter: expected a folder with {WEIGHTS}, got {backbone.adapter}")
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     device = backbone.device
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("backbone.device: expected auto or cpu, since torch finds no GPU here, got 'cuda'")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -73,7 +89,11 @@ def load(backbone: Backbone) -> tuple[Any, PreTrainedTokenizerBase]:
 
 
 def with_adapters(model: Any, lora: Lora, seed: int, names: tuple[str, ...] = ROLES) -> PeftModel:
-    """Puts one fresh adapter a name on the backbone; each begins as the backbone itself (B = 0)."""
+    """Puts one fresh adapter a name on the backbone; each begins as the backbone itself (B = 0).
+
+    Raises:
+        ConfigError: The backbone has no layer of the names that are to be adapted.
+    """
     config = LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,
@@ -88,7 +108,11 @@ def with_adapters(model: Any, lora: Lora, seed: int, names: tuple[str, ...] = RO
         if peft is None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)  # PEFT asks transformers by an old name
-                peft = get_peft_model(model, config, adapter_name=name)
+                try:
+                    peft = get_peft_model(model, config, adapter_name=name)
+                except ValueError as error:
+                    reason = str(error).partition(". ")[0]
+                    raise ConfigError(f"lora.targets: {reason}") from None
         else:
             peft.add_adapter(name, config)
     assert peft is not None

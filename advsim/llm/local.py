@@ -296,18 +296,33 @@ class LocalEngine:
         return self._merged[adapter]
 
 
-def merge(base: Any, tensors: Mapping[str, torch.Tensor], scale: float) -> Any:
-    """A copy of the model with an adapter merged in: W + scale · B A. Weights without an adapter are shared."""
-    deltas: dict[str, torch.Tensor] = {}
+def check_fit(base: Any, tensors: Mapping[str, torch.Tensor]) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+    """The pairs (B, A) of an adapter by the name of the weight that they change.
+
+    Raises:
+        ValueError: The adapter is of another model.
+    """
+    pairs = {}
     for key, down in tensors.items():
         if key.endswith(".lora_A.weight"):
             stem = key.removesuffix(".lora_A.weight")
-            up = tensors[f"{stem}.lora_B.weight"]
-            deltas[stem.removeprefix("base_model.model.") + ".weight"] = scale * (up.float() @ down.float())
+            up = tensors.get(f"{stem}.lora_B.weight")
+            if up is None:
+                raise ValueError(f"the adapter has {key} but no {stem}.lora_B.weight")
+            pairs[stem.removeprefix("base_model.model.") + ".weight"] = (up, down)
+    weights = dict(base.named_parameters(remove_duplicate=False))
+    for name, (up, down) in sorted(pairs.items()):
+        if name not in weights:
+            raise ValueError(f"the adapter changes weights that the backbone lacks, such as {name}")
+        if weights[name].shape != (up.shape[0], down.shape[1]) or up.shape[1] != down.shape[0]:
+            raise ValueError(f"the adapter is of a model of other sizes, as of {name}")
+    return pairs
+
+
+def merge(base: Any, tensors: Mapping[str, torch.Tensor], scale: float) -> Any:
+    """A copy of the model with an adapter merged in: W + scale · B A. Weights without an adapter are shared."""
+    deltas = {name: scale * (up.float() @ down.float()) for name, (up, down) in check_fit(base, tensors).items()}
     shared = dict(base.named_parameters(remove_duplicate=False)) | dict(base.named_buffers(remove_duplicate=False))
-    missing = deltas.keys() - shared.keys()
-    if missing:
-        raise ValueError(f"the adapter changes weights that the backbone lacks, such as {min(missing)}")
     touched = {id(shared[name]) for name in deltas}
     memo = {id(tensor): tensor for tensor in shared.values() if id(tensor) not in touched}
     model = copy.deepcopy(base, memo)

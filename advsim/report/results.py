@@ -163,37 +163,40 @@ def _bars(data: Record) -> str:
     for what, row, met in asked:
         known = row is not None and row["ci_low"] is not None
         shown = _difference(row) if row is not None else "not measured"
-        body.append([what, shown, ("yes" if met(row) else "no") if row is not None and known else "–"])
+        seeds = str(row["seeds"]) if row is not None else "–"
+        body.append([what, shown, ("yes" if met(row) else "no") if row is not None and known else "–", seeds])
     before, after = (_success(data["rows"], name) for name in ("base", robust))
-    if before is not None and after is not None:
+    if before is not None and after is not None and before["seeds"] == after["seeds"]:
         body.append(
             [
                 "attack success of the template attacker at least halved",
-                f"{100 * before:.1f} % → {100 * after:.1f} %",
-                "yes" if after <= before / 2 else "no",
+                f"{100 * before['mean']:.1f} % → {100 * after['mean']:.1f} %",
+                "yes" if after["mean"] <= before["mean"] / 2 else "no",
+                str(after["seeds"]),
             ]
         )
     body += [
         _course(data["curves"], "p_hat_median", "median p̂ of the valid proposals moves towards ½", _towards_half),
         _course(data["curves"], "zero_variance", "share of groups without variance falls", lambda a, b: b < a),
     ]
-    seeds = len(data["provenance"]["training seeds"].split(", "))
-    note = f"Promised of the default job (`configs/tiny.yaml`) over three training seeds; measured here over {seeds}."
+    note = (
+        "Promised of the default job (`configs/tiny.yaml`) over three training seeds; `seeds`: measured over so many."
+    )
     return f"## What was promised\n\n{note}\n\n" + _table(
-        [f"base → {robust}, strict, in points", "measured", "met"], body, 0
+        [f"base → {robust}, strict, in points", "measured", "met", "seeds"], body, 1
     )
 
 
 def _course(curves: Sequence[Record], key: str, what: str, met: Callable[[float, float], bool]) -> list[str]:
     """A line of `_bars`: stage 1 round by round, and the same without the uncertainty reward where that was run."""
-    told, verdict = [], "–"
+    told, verdict, seeds = [], "–", "–"
     for switch, note in (("full", ""), ("uniform-reward", "uniform reward: ")):
-        points = [c[key] for c in curves if c["switch"] == switch and c["stage"] == "stage1" and c[key] is not None]
+        points = [c for c in curves if c["switch"] == switch and c["stage"] == "stage1" and c[key] is not None]
         if points:
-            told.append(note + " → ".join(f"{value:.2f}" for value in points))
-        if switch == "full" and len(points) > 1:
-            verdict = "yes" if met(points[0], points[-1]) else "no"
-    return [f"over stage 1 the {what}", "; ".join(told) or "not measured", verdict]
+            told.append(note + " → ".join(f"{point[key]:.2f}" for point in points))
+        if switch == "full" and len({point["seeds"] for point in points}) == 1 < len(points):
+            verdict, seeds = "yes" if met(points[0][key], points[-1][key]) else "no", str(points[0]["seeds"])
+    return [f"over stage 1 the {what}", "; ".join(told) or "not measured", verdict, seeds]
 
 
 def _towards_half(first: float, last: float) -> bool:
@@ -220,10 +223,11 @@ def _curves(curves: Sequence[Record]) -> str:
     return note + "\n\n" + _table(["switch", "stage", "round", *shown], body, len(shown) + 1)
 
 
-def _success(rows: Iterable[Record], executor: str) -> float | None:
+def _success(rows: Iterable[Record], executor: str) -> Record | None:
     wanted = (executor, "symbolic", "template", "attack_success")
     keys = ("executor", "world", "attacker", "metric")
-    return next((row["mean"] for row in rows if tuple(row[key] for key in keys) == wanted), None)
+    found = next((row for row in rows if tuple(row[key] for key in keys) == wanted), None)
+    return found if found is not None and found["mean"] is not None else None
 
 
 def _ablations(data: Record) -> str:

@@ -124,10 +124,11 @@ def load(folder: Path) -> Study:
 
 
 def _runs(folder: Path) -> Runs | None:
+    # A run that has only begun has no part yet.
     ledgers = [
         Ledger(path / "ledger")
         for path in sorted(folder.glob("seed*"), key=lambda path: _stem(path.name))
-        if _SEED.fullmatch(path.name) and (path / "ledger" / "rollouts").is_dir()
+        if _SEED.fullmatch(path.name) and any((path / "ledger" / "rollouts").glob("*.parquet"))
     ]
     rollouts: list[Rollout] = []
     records: list[dict[str, Any]] = []
@@ -312,6 +313,8 @@ def ablations(study: Study) -> list[dict[str, Any]]:
             if own is None:
                 continue
             before, after = own.executors[-1], other.executors[-1]
+            if _stem(before)[0] != _stem(after)[0]:
+                continue  # one of the two has not come to its end yet
             for attacker in COMPARED:
                 first = [(own, cell) for cell in own.conditions(before, attacker)]
                 second = [(other, cell) for cell in other.conditions(after, attacker)]
@@ -342,12 +345,14 @@ def compute(study: Study) -> list[dict[str, Any]]:
 
 
 def _compute(runs: Runs) -> dict[str, float]:
-    trained = [r for r in runs.rollouts if r.phase != "eval"]
+    # What a seed cost is known when it came to its evaluation; before that (none did) it is what they cost so far.
+    ended = {r.train_seed for r in runs.rollouts if r.phase == "eval"} or set(runs.seeds)
+    trained = [r for r in runs.rollouts if r.phase != "eval" and r.train_seed in ended]
     played = [r for r in trained if r.role == "executor"]
     learned = {(r.train_seed, r.group.rpartition("/")[0]) for r in played if r.phase == "update"}
     taught = [r for r in trained if r.role != "executor" and r.phase == "propose" and r.reward is not None]
     proposers = {(r.train_seed, r.role, r.stage, r.round) for r in taught}
-    count = len(runs.seeds)
+    count = len(ended)
     return {
         "rollouts": len(played) / count,
         "learned_from": sum(r.phase == "update" for r in played) / count,
@@ -370,7 +375,7 @@ def curves(runs: Runs) -> list[dict[str, Any]]:
         for name in names:
             known = [value for point in points if (value := getattr(point, name)) is not None]
             values[name] = sum(known) / len(known) if known else None
-        result.append({**values, "errors": sum(point.errors for point in points)})
+        result.append({**values, "errors": sum(point.errors for point in points), "seeds": len(points)})
     return result
 
 

@@ -280,7 +280,7 @@ def _proposed_rates(rollouts: Sequence[Rollout]) -> list[float]:
     """p̂ of the curriculum's own tasks in a round, each once."""
     # A proposal that the curriculum learned from says in its row how it was solved. What was proposed afresh does not:
     # the executor's update knows. Before either is there, the assessment is.
-    told = [r.p_hat for r in rollouts if r.role == "curriculum" and r.p_hat is not None]
+    told = {(r.train_seed, r.task_id): r.p_hat for r in rollouts if r.role == "curriculum" and r.p_hat is not None}
     if not told:
         return _solve_rates([r for r in rollouts if r.family == "proposal"]) or _solve_rates(rollouts)
     afresh = {
@@ -288,7 +288,7 @@ def _proposed_rates(rollouts: Sequence[Rollout]) -> list[float]:
         for r in rollouts
         if r.role == "executor" and r.phase == "update" and r.family == "proposal" and r.p_hat is not None
     }
-    return [*told, *afresh.values()]
+    return list({**told, **afresh}.values())
 
 
 def _solve_rates(rollouts: Sequence[Rollout]) -> list[float]:

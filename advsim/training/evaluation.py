@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from advsim.agents.protocol import Attacker, Crowd, Executor
-from advsim.config import Evaluation, RunConfig
+from advsim.config import ConfigError, Evaluation, RunConfig
 from advsim.console import progress
 from advsim.evaluate import evaluate_under, spread, worlds
 from advsim.task import Task
@@ -16,7 +16,7 @@ from advsim.training.console import Phase, console
 from advsim.training.rollouts import stamp
 from advsim.training.stage1 import executor_after
 from advsim.training.stage2 import adversary_after, robust_after, rounds
-from advsim.training.steps import RunError, RunFolder, write_json
+from advsim.training.steps import RunFolder, write_json
 from advsim.training.team import Team
 from benchmark_forms import load
 
@@ -32,7 +32,7 @@ def labels(config: RunConfig, names: tuple[str, ...], what: Literal["checkpoint"
     """Full names: `robust` becomes the last one; a stage without rounds leads back to the base. Each once.
 
     Raises:
-        RunError: A round that the run does not have.
+        ConfigError: A round that the run does not have.
     """
     last = {
         "capability": config.stage1.rounds if config.switches.stage1 else 0,
@@ -46,7 +46,7 @@ def labels(config: RunConfig, names: tuple[str, ...], what: Literal["checkpoint"
         if stem in last:
             round_ = int(number) if number else last[stem]
             if round_ > last[stem]:
-                raise RunError(f"evaluation: {what} {name!r} is asked for, but the run has {last[stem]} such rounds")
+                raise ConfigError(f"evaluation: {what} {name!r} is asked for, but the run has {last[stem]} such rounds")
             if round_ == 0:
                 # Without its stage the executor is what the stage before left; without an adversary nobody attacks.
                 label = f"capability{last['capability']}" if stem == "robust" and last["capability"] else "base"

@@ -37,7 +37,7 @@ def mix(
     """
     total = len(tasks)
     n_history = min(round(shares.history * total), len(history)) if use_history else 0
-    n_clean = min(round(shares.clean * total), total)
+    n_clean = min(round(shares.clean * total), total - n_history)  # both shares may have been rounded up
     n_fresh = min(total - n_history - n_clean, len(fresh))
     n_clean = total - n_history - n_fresh
     draw = stream(seed, "mixture")

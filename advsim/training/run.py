@@ -7,14 +7,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from advsim.config import RunConfig
+from advsim.config import ConfigError, RunConfig
+from advsim.llm.backbone import fingerprint
 from advsim.training.console import console
-from advsim.training.evaluation import evaluate_run, write_report
+from advsim.training.evaluation import evaluate_run, labels, write_report
 from advsim.training.stage1 import stage1 as do_stage1
 from advsim.training.stage2 import stage2 as do_stage2
 from advsim.training.steps import open_run
-from advsim.training.team import Team, hash_weights
-from benchmark_forms import load
+from advsim.training.team import Team
+from benchmark_forms import SETTINGS, families, load
 
 PARTS = ("stage1", "stage2", "evaluate", "report")
 
@@ -35,10 +36,8 @@ def run(config: RunConfig, out: Path, parts: Sequence[str] = PARTS) -> None:
     if unknown := set(parts) - set(PARTS):
         raise ValueError(f"expected parts of {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
     began = time.perf_counter()
-    if "evaluate" in parts:  # found out now rather than in an hour
-        for block in config.evaluation:
-            load(block.tasks)
-    with open_run(out, config, hash_weights(config)) as folder:
+    _check(config, "evaluate" in parts)
+    with open_run(out, config, fingerprint(config.backbone)) as folder:
         team = Team(config, folder.scratch)
 
         async def work() -> None:
@@ -53,6 +52,21 @@ def run(config: RunConfig, out: Path, parts: Sequence[str] = PARTS) -> None:
         if "report" in parts:
             write_report(folder)
         console.print(f"{', '.join(parts)} done in {time.perf_counter() - began:.0f} s: {out}", soft_wrap=True)
+
+
+def _check(config: RunConfig, evaluate: bool) -> None:
+    """Finds out now rather than in an hour what a run could not do. Raises ConfigError and TaskFileError."""
+    tasks = config.tasks
+    if tasks.setting not in SETTINGS:
+        raise ConfigError(f"tasks.setting: expected one of {', '.join(SETTINGS)}, got {tasks.setting!r}")
+    if unknown := [name for name in tasks.held_out if name not in families()]:
+        raise ConfigError(f"tasks.held_out: expected families (of {', '.join(families())}), got {unknown[0]!r}")
+    if len(set(tasks.held_out)) == len(families()):
+        raise ConfigError("tasks.held_out: expected that some family is left for training, got all of them")
+    for block in config.evaluation if evaluate else ():
+        load(block.tasks)
+        labels(config, block.checkpoints, "checkpoint")
+        labels(config, block.attackers, "attacker")
 
 
 def stage1(config: RunConfig, out: Path) -> None:

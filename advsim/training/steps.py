@@ -1,9 +1,10 @@
 """A run as a folder of named steps: each is done once, whole or not at all, and is skipped when it is there.
 
 - `manifest.json`: the configuration, its hash, and the versions and weights that the run began with.
-- `steps/<name>/`: what a step left, and `files.json` with the SHA-256 of each of its files. It is written beside and
-  renamed into place, so a killed run goes on with the first step that is missing; what a step reads is only the
-  configuration and earlier steps, so it does the same again. One that has lost files is refused, not used.
+- `steps/<name>/`: what a step left, and `files.json` with the SHA-256 of each of its files and of its part of the
+  ledger. It is written beside and renamed into place, so a killed run goes on with the first step that is missing;
+  what a step reads is only the configuration and earlier steps, so it does the same again. One that has lost files
+  is refused, not used.
 - `ledger/`: every rollout; a step writes its own part before its folder appears.
 - `adapters/<checkpoint>/`: the policies after each round. `progress.jsonl`: seconds, of no consequence.
 """
@@ -47,6 +48,7 @@ class RunFolder:
         self.path = path
         self.config = config
         self.ledger = Ledger(path / "ledger")
+        self._parts: list[str] = []  # of the ledger, by the step at work
 
     @property
     def scratch(self) -> Path:
@@ -77,8 +79,11 @@ class RunFolder:
         draft = target.with_name(f".{name}.tmp")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
+        self._parts = []
         await work(draft)
-        write_json(draft / _FILES, contents(draft))
+        files = [self.ledger.path / kind / f"{part}.parquet" for part in self._parts for kind in ("rollouts", "pages")]
+        rows = {os.path.relpath(file, target): _sha256(file) for file in files}
+        write_json(draft / _FILES, contents(draft) | rows)
         commit(draft, target)
         return target
 
@@ -86,6 +91,7 @@ class RunFolder:
         """Writes a step's part of the ledger; done again, it takes the place of the one before."""
         if rows:
             self.ledger.write(rows, name)
+            self._parts.append(name)
 
     def note(self, **values: Any) -> None:
         """Adds a line to `progress.jsonl`, for people and for `speed`; no later step reads it."""
@@ -106,19 +112,24 @@ def commit(draft: Path, target: Path) -> None:
 def contents(folder: Path) -> dict[str, str]:
     """SHA-256 (hex) of each file below a folder, by its path from there."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
-    return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return {str(file.relative_to(folder)): _sha256(file) for file in files}
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _check_step(folder: Path) -> None:
     """Raises RunError when a finished step has not the files any more that it left."""
     wanted: dict[str, str] = read_json(folder / _FILES)
-    found = contents(folder)
-    if wrong := [name for name in wanted if found.get(name) != wanted[name]]:
-        what = "missing" if wrong[0] not in found else "not as the step left it"
-        raise RunError(
-            f"{folder / wrong[0]}: {what}; restore it from a copy, or delete the folder {folder} and the steps after "
-            "it, then run the same command again"
-        )
+    for name, digest in wanted.items():
+        file = Path(os.path.normpath(folder / name))
+        what = "missing" if not file.is_file() else "not as the step left it" if _sha256(file) != digest else ""
+        if what:
+            raise RunError(
+                f"{file}: {what}; restore it from a copy, or delete the folder {folder} and the steps after "
+                "it, then run the same command again"
+            )
 
 
 def _sync(path: Path) -> None:
@@ -214,6 +225,8 @@ def _check_manifest(path: Path, config: RunConfig, weights: str) -> None:
         os.rename(draft, file)
         return
     found = read_json(file)
+    if not isinstance(found, dict) or mine.keys() - found.keys():
+        raise RunError(f"{file}: is no manifest of a run; choose another --out")
     if found["config_hash"] != mine["config_hash"]:
         try:
             lines = parse(found["config"]).difference(config)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -43,7 +42,7 @@ class Team:
                 f"episode.max_tokens: expected at most {positions} (the backbone's positions), "
                 f"got {config.episode.max_tokens}"
             )
-        self.backbone = hash_weights(config)
+        self.backbone = weights.fingerprint(config.backbone)
         self.chat = ChatFormat(self._tokenizer)
         self.engine = LocalEngine(
             model,
@@ -153,17 +152,3 @@ class Team:
 
     def _name(self, role: Role) -> str:
         return f"{role}@{self.checkpoints[role]}"
-
-
-def hash_weights(config: RunConfig) -> str:
-    """Sixteen hex digits of all that the backbone is read from."""
-    folders = [weights.locate(config.backbone)]
-    if config.backbone.adapter is not None:
-        folders.append(Path(config.backbone.adapter))
-    sha = hashlib.sha256()
-    for folder in folders:
-        for file in sorted(folder.iterdir()):
-            if file.suffix in (".safetensors", ".json", ".jinja", ".txt", ".model"):
-                sha.update(f"{file.name}\0".encode())
-                sha.update(hashlib.sha256(file.read_bytes()).digest())
-    return sha.hexdigest()[:16]

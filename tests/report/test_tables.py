@@ -109,7 +109,9 @@ def test_rounds() -> None:
     assert (first.attacks_valid, first.adversary_reward) == (0.5, 0.25)
     assert first.executor_reward == pytest.approx((1 + 1 + 1 - 1) / 4)
     assert first.curriculum_reward == pytest.approx(0.0)
-    told = [replace(propose(True, 0.5), p_hat=p_hat) for p_hat in (0.2, 0.4, None)]
+    rates = {"p": 0.2, "q": 0.4, "r": None}
+    told = [replace(propose(True, 0.5), task_id=task, p_hat=p_hat) for task, p_hat in rates.items()]
+    told.append(told[0])  # the same proposal twice is one task
     assert rounds(observe([*rows, *told]))[0].p_hat_median == pytest.approx(0.3)  # what proposals say comes first
     # Then come those proposed afresh, each once; tasks of the generator are none of the curriculum's.
     afresh = [

@@ -1,6 +1,8 @@
 from collections import Counter
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from advsim.config import Mixture
 from advsim.task import Attack, Task
@@ -41,6 +43,23 @@ def test_nothing_is_drawn_twice_and_clean_tasks_differ_from_attacked_ones():
     assert len({(item.task.id, item.kind) for item in inputs}) == 20
     attacked = {item.task.id for item in inputs if item.kind == "fresh"}
     assert not attacked & {item.task.id for item in inputs if item.kind == "clean"}
+
+
+@given(
+    total=st.integers(1, 9),
+    fresh=st.integers(0, 9),
+    history=st.integers(0, 9),
+    parts=st.tuples(*[st.integers(0, 5)] * 3).filter(any),
+    use_history=st.booleans(),
+)
+@example(total=3, fresh=3, history=2, parts=(0, 5, 5), use_history=True)  # two halves of three, both rounded up
+def test_there_are_as_many_inputs_as_tasks(total, fresh, history, parts, use_history):
+    fresh_share, history_share, clean_share = (part / sum(parts) for part in parts)
+    shares = Mixture(fresh=fresh_share, history=history_share, clean=clean_share)
+    found = kinds(mix(shares, TASKS[:total], FRESH[:fresh], HISTORY[:history], use_history=use_history, seed=1))
+    assert sum(found.values()) == total
+    assert found["history"] <= (history if use_history else 0)
+    assert found["fresh"] <= fresh
 
 
 def test_the_seed_decides():

@@ -158,8 +158,24 @@ def test_evaluation_names_are_resolved():
     none = parse({"stage2": {"rounds": 0}})
     assert labels(none, ("robust", "capability"), "checkpoint") == ["capability3"]
     assert labels(none, ("none", "template", "adversary"), "attacker") == ["none", "template"]
-    with pytest.raises(RunError, match="'robust4' is asked for, but the run has 3 such rounds"):
+    with pytest.raises(ConfigError, match="'robust4' is asked for, but the run has 3 such rounds"):
         labels(config, ("robust4",), "checkpoint")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({"evaluation": [{"checkpoints": ["capability9"]}]}, "'capability9' is asked for, but the run has 3"),
+        ({"evaluation": [{"attackers": ["adversary9"]}]}, "'adversary9' is asked for, but the run has 3"),
+        ({"tasks": {"setting": "nosuch"}}, "tasks.setting: expected one of .*small"),
+        ({"tasks": {"held_out": ["nosuch"]}}, "tasks.held_out: expected families .*got 'nosuch'"),
+        ({"episode": {"max_tokens": 2048}, "lora": {"targets": ["nosuch"]}}, "lora.targets: .*nosuch"),
+    ],
+)
+def test_what_a_run_could_not_do_is_found_out_before_it_begins(data, says, tmp_path):
+    with pytest.raises(ConfigError, match=says):
+        run(parse(data), tmp_path / "run")
+    assert not list((tmp_path / "run").glob("steps/*"))
 
 
 def test_a_window_longer_than_the_backbones_is_refused():

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from advsim.config import RunConfig, parse
+from advsim.ledger import Row
 from advsim.training import steps
 from advsim.training.steps import RunError, open_run, read_json, write_json
 
@@ -75,6 +76,37 @@ def test_a_step_that_lost_files_is_refused(tmp_path, harm, says):
         asyncio.run(run.step("first", work))
     with open_run(tmp_path, CONFIG, "w") as run:
         assert run.done("first")
+
+
+@pytest.mark.parametrize("kind", ["rollouts", "pages"])
+def test_a_step_that_lost_its_part_of_the_ledger_is_refused(tmp_path, kind):
+    row = Row(
+        policy="executor", checkpoint="c", task_id="t", task_hash="h", world="symbolic", world_version="1", seed=0
+    )
+
+    def work(run):
+        async def play(folder):
+            run.write_rows("first", [row])
+
+        return play
+
+    with open_run(tmp_path, CONFIG, "w") as run:
+        asyncio.run(run.step("first", work(run)))
+        asyncio.run(run.step("second", write(1)))  # without rows
+    lost = tmp_path / "ledger" / kind / "first.parquet"
+    held = lost.read_bytes()
+    lost.unlink()
+    with (
+        pytest.raises(RunError, match=rf"ledger/{kind}/first\.parquet: missing; .*delete the folder .*steps/first and"),
+        open_run(tmp_path, CONFIG, "w"),
+    ):
+        pass
+    lost.write_bytes(held)
+    with open_run(tmp_path, CONFIG, "w") as run:
+        assert run.done("first")
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(RunError, match="is no manifest of a run"), open_run(tmp_path, CONFIG, "w"):
+        pass
 
 
 def test_an_emptied_checkpoint_is_published_again(tmp_path):
