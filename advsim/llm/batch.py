@@ -76,14 +76,16 @@ class Batch:
         model: A decoder of transformers.
         vocabulary: Ids from here on are padding of the embedding matrix and are never sampled.
         buffer: One that an earlier batch of the same backbone left.
+        most: How many rows there can be.
 
     Attributes:
         buffer: Where keys and values are; None before the first row.
         read: Prompt tokens computed so far.
     """
 
-    def __init__(self, model: Any, vocabulary: int, buffer: torch.Tensor | None = None) -> None:
+    def __init__(self, model: Any, vocabulary: int, buffer: torch.Tensor | None = None, most: int = 64) -> None:
         self.buffer = buffer
+        self._most = most
         self.read = 0
         self._model = model
         self._decoder = model.base_model
@@ -148,7 +150,7 @@ class Batch:
             size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
             held = (0, 0) if old is None else (old.shape[2], old.shape[4])
             if held[0]:
-                rows += rows // 2  # more will join, and each time all would move
+                rows = max(rows, min(rows + rows // 2, self._most))  # more will join, and each time all would move
             shape = (layers, 2, max(held[0], rows), heads, max(held[1], length + _ROOM), size)
             self.buffer = torch.zeros(shape, dtype=self._model.dtype, device=self._device)
             if old is not None and self._rows:

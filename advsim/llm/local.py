@@ -224,7 +224,7 @@ class LocalEngine:
         batch = self._batches.get(adapter)
         if batch is None:
             spare = self._spare.pop() if self._spare else None
-            batch = self._batches[adapter] = Batch(self._model(adapter), len(self._tokenizer), spare)
+            batch = self._batches[adapter] = Batch(self._model(adapter), len(self._tokenizer), spare, self._max_batch)
         before = batch.read
         if joining:
             for request in joining:
