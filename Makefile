@@ -20,7 +20,7 @@ help: ## list the targets
 setup: ## environment and browser (the others call it by themselves)
 	@PYTHON=$(PYTHON) scripts/setup.sh
 
-run: setup ## the whole job: three rounds of either stage, every checkpoint evaluated, report (well under an hour)
+run: setup ## the whole job: three rounds of either stage, every checkpoint evaluated, report (about an hour on two busy cores)
 	$(VENV)/advsim run configs/tiny.yaml $(if $(OUT),--out $(OUT))
 
 smoke: setup ## the same with one small round of either stage (a few minutes)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from advsim.agents import scripted, template
 from advsim.agents.protocol import Attacker, Executor
 from advsim.config import Backbone, ConfigError, RunConfig, parse
 from advsim.task import Task
+
+if TYPE_CHECKING:
+    from advsim.llm.policies import Sampling
 
 ATTACKERS = ("none", "template", "reactive")
 
@@ -71,36 +75,30 @@ class _Model:
         self._engine = LocalEngine(self._model, tokenizer, scale=1.0)
 
     def executor(self, adapter: Path | None) -> Executor:
-        from advsim.llm.policies import ModelExecutor, Sampling
+        from advsim.llm.policies import ModelExecutor
 
         config = RunConfig() if adapter is None else self._configs[adapter]
         limits = config.episode
-        sampling = Sampling(
-            config.temperatures.evaluation,
-            limits.max_new_tokens,
-            self._room(config),
-            config.backbone.verbose,
-        )
+        sampling = self._sampling(config, config.temperatures.evaluation, limits.max_new_tokens)
         name, checkpoint = self._add(adapter)
         return ModelExecutor(self._engine, name, checkpoint, self._chat, sampling, limits.observation, name or "base")
 
     def attacker(self, adapter: Path) -> Attacker:
-        from advsim.llm.policies import ModelAttacker, Sampling
+        from advsim.llm.policies import ModelAttacker
 
         config = self._configs[adapter]
         limits = config.proposer
-        sampling = Sampling(
-            config.temperatures.adversary,
-            limits.adversary_tokens,
-            self._room(config),
-            config.backbone.verbose,
-        )
+        sampling = self._sampling(config, config.temperatures.adversary, limits.adversary_tokens)
         name, checkpoint = self._add(adapter)
         return ModelAttacker(self._engine, name, checkpoint, self._chat, sampling, "reactive", limits.max_queries, name)
 
-    def _room(self, config: RunConfig) -> int:
-        """Longest conversation: as configured, and no longer than the backbone has positions."""
-        return min(config.episode.max_tokens, self._positions or config.episode.max_tokens)
+    def _sampling(self, config: RunConfig, temperature: float, max_new_tokens: int) -> Sampling:
+        """As configured; a conversation is no longer than the backbone has positions."""
+        from advsim.llm.policies import Sampling
+
+        longest = config.episode.max_tokens
+        room = min(longest, self._positions or longest)
+        return Sampling(temperature, max_new_tokens, room, config.backbone.verbose)
 
     def _add(self, adapter: Path | None) -> tuple[str | None, str]:
         """Give the engine an adapter; its name and the hash of its weights."""
