@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 OUT ?=
+JOBS ?= 2
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 VENV := .venv/bin
@@ -20,11 +21,11 @@ help: ## list the targets
 setup: ## environment and browser (the others call it by themselves)
 	@PYTHON=$(PYTHON) scripts/setup.sh
 
-run: setup ## the whole job: three rounds of either stage, every checkpoint evaluated, report (about an hour on two busy cores)
-	$(VENV)/advsim run configs/tiny.yaml $(if $(OUT),--out $(OUT))
+run: setup ## the whole job: three rounds of either stage, every checkpoint evaluated (JOBS=2 at a time), report
+	$(VENV)/advsim run configs/tiny.yaml --jobs $(JOBS) $(if $(OUT),--out $(OUT))
 
 smoke: setup ## the same with one small round of either stage (a few minutes)
-	$(VENV)/advsim run configs/smoke.yaml $(if $(OUT),--out $(OUT))
+	$(VENV)/advsim run configs/smoke.yaml --jobs $(JOBS) $(if $(OUT),--out $(OUT))
 
 test: lint models ## lint, type check and all tests
 	$(VENV)/python -m pytest $(PYTEST_ARGS)

@@ -101,12 +101,18 @@ def evaluate(
 
 
 @app.command()
-def run(config: ConfigFile, out: Out = None) -> None:
+def run(
+    config: ConfigFile,
+    out: Out = None,
+    jobs: Annotated[
+        int, typer.Option(min=1, max=1000, help="Checkpoints evaluated at a time, each in a process of its own.")
+    ] = 1,
+) -> None:
     """Do the whole job: both stages, evaluation, report. Again with the same folder, it goes on where it stopped.
 
     Example: `advsim run configs/smoke.yaml --out runs/first`
     """
-    _train(config, out, ("stage1", "stage2", "evaluate", "report"))
+    _train(config, out, ("stage1", "stage2", "evaluate", "report"), jobs)
 
 
 @app.command()
@@ -251,10 +257,10 @@ def speed(json_out: Annotated[Path | None, typer.Option("--json", help="Write th
     measure_speed(json_out)
 
 
-def _train(config: Path, out: Path | None, steps: tuple[str, ...]) -> None:
+def _train(config: Path, out: Path | None, steps: tuple[str, ...], processes: int = 1) -> None:
     from advsim.commands import train
 
-    train(config, out, steps)
+    train(config, out, steps, processes)
 
 
 def _seeds(text: str) -> tuple[int, ...]:

@@ -125,8 +125,11 @@ class Evaluation:
         from advsim.evaluate import evaluate, worlds
 
         title = f"{self.executor} · {self.attacker} · {self.world}"
+        # Asked of what was loaded anyway, so that scripted executors need no torch.
+        engine = getattr(executor, "engine", None)
+        sampled = (lambda: int(engine.stats.sampled)) if engine is not None else None
         async with worlds(self.world, jobs=self.jobs, skin=self.skin, site=site) as make_world:
-            with progress(title) as on_progress:
+            with progress(title, sampled) as on_progress:
                 return await evaluate(
                     tasks,
                     make_world,
@@ -246,14 +249,14 @@ def make_report(run: Path, *, markdown: bool = False) -> None:
         print(f"report: {target}")
 
 
-def train(config: Path, out: Path | None, parts: tuple[str, ...]) -> None:
+def train(config: Path, out: Path | None, parts: tuple[str, ...], processes: int = 1) -> None:
     """`advsim run`, `stage1`, `stage2`. Raises ConfigError before anything starts."""
     from advsim.config import load
 
     loaded = load(config)
     from advsim.training.run import run
 
-    run(loaded, out if out is not None else Path("runs") / loaded.name, parts)
+    run(loaded, out if out is not None else Path("runs") / loaded.name, parts, processes)
 
 
 def run_study(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from advsim.report.tables import Cell
     from advsim.rollout import Episode
 
@@ -30,36 +33,85 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
 
 
-@contextmanager
-def progress(title: str) -> Iterator[Callable[[int, int, Episode], None]]:
-    """A bar on standard error, with the time left and errors so far; nothing when that is no terminal.
+class Bars:
+    """Bars on standard error, each with the time left and a note; none where that is no terminal."""
 
-    Yields:
-        The callback for `rollout.run_many`.
-    """
-    if not sys.stderr.isatty():
-        yield lambda done, total, episode: None
-        return
+    def __enter__(self) -> Bars:
+        self._progress: Progress | None = None  # while there is a bar
+        self._bars: dict[str, TaskID] = {}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def show(self, title: str, done: int, total: int, note: str = "") -> None:
+        """Moves the bar of this title; the first call adds it, the last one takes it away."""
+        if not sys.stderr.isatty():
+            return
+        if self._progress is None:
+            self._progress = _bars()
+            self._progress.start()
+        if title not in self._bars:
+            self._bars[title] = self._progress.add_task(title, total=None, note="")
+        self._progress.update(self._bars[title], completed=done, total=total, note=note)
+        if done == total:
+            self._progress.remove_task(self._bars.pop(title))
+        if not self._bars:
+            self._progress.stop()
+            self._progress = None
+
+    def say(self, text: str) -> None:
+        """Writes text above the bars."""
+        if self._progress is None:
+            print(text, file=sys.stderr, flush=True)
+        else:
+            self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _bars() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
+    return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[errors]}", markup=False),
+        TextColumn("{task.fields[note]}", markup=False),
+        console=Console(stderr=True),
+        transient=True,
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(title, total=None, errors="")
-        failed = 0
 
-        def update(done: int, total: int, episode: Episode) -> None:
-            nonlocal failed
-            failed += episode.trajectory.error is not None
-            bar.update(task, completed=done, total=total, errors=f"{failed} errors" if failed else "")
 
-        yield update
+def counting(
+    title: str, show: Callable[[str, int, int, str], None], sampled: Callable[[], int] | None = None
+) -> Callable[[int, int, Episode], None]:
+    """The callback for `rollout.run_many` that moves a bar.
+
+    Args:
+        title: The bar's.
+        show: `Bars.show`, or what takes the same.
+        sampled: Tokens sampled by now, where a model plays.
+    """
+    began, before, failed = time.perf_counter(), sampled() if sampled is not None else 0, 0
+
+    def update(done: int, total: int, episode: Episode) -> None:
+        nonlocal failed
+        failed += episode.trajectory.error is not None
+        notes = [f"{failed} errors"] if failed else []
+        if sampled is not None:
+            notes.insert(0, f"{(sampled() - before) / (time.perf_counter() - began):,.0f} tokens/s")
+        show(title, done, total, "  ".join(notes))
+
+    return update
+
+
+@contextmanager
+def progress(title: str, sampled: Callable[[], int] | None = None) -> Iterator[Callable[[int, int, Episode], None]]:
+    """A bar of its own for episodes; yields the callback for `rollout.run_many`. `sampled` is as in `counting`."""
+    with Bars() as bars:
+        yield counting(title, bars.show, sampled)
 
 
 def show_cells(cells: Sequence[Cell], title: str = "", *, markdown: bool = False) -> None:

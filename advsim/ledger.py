@@ -76,6 +76,9 @@ class Ledger:
             for kind in _KINDS:
                 (self.path / kind).mkdir(parents=True, exist_ok=True)
             with filelock.FileLock(self.path / ".lock", timeout=60):
+                for kind in _KINDS:  # under the lock nobody is writing: these were left by a writer that was killed
+                    for stale in (self.path / kind).glob(".*.parquet.*.tmp"):
+                        stale.unlink()
                 name = part or self._next_number()
                 place = max(map(self._place, self.parts()), default=0) + 1
                 elsewhere, own = self._stored(name)

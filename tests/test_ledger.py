@@ -120,7 +120,7 @@ def test_named_part_written_again_leaves_the_same_bytes(tmp_path: Path) -> None:
     assert again.digest() != once.digest()
 
 
-def test_leftover_temporary_files_are_ignored(tmp_path: Path) -> None:
+def test_leftover_temporary_files_are_ignored_and_go_with_the_next_part(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     ledger.write([FULL])
     for kind in ("rollouts", "pages"):
@@ -128,6 +128,7 @@ def test_leftover_temporary_files_are_ignored(tmp_path: Path) -> None:
     assert list(ledger.rows()) == [FULL]
     ledger.write([PLAIN])
     assert ledger.parts() == ["00001", "00002"]
+    assert not list(tmp_path.rglob("*.tmp"))
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "garbage", "empty"])

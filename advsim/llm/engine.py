@@ -40,8 +40,32 @@ class Memory:
         return Memory(self.ids, self.state, self.adapter)
 
 
+@dataclass(slots=True)
+class Stats:
+    """Work since it was put in place.
+
+    Attributes:
+        seconds: Inside the model. requests: How many were served. passes: Forward passes that sampled tokens.
+        sampled: Tokens generated, so `sampled / passes` is the mean size of a batch. read: Prompt tokens computed.
+        remembered: Prompt tokens that a memory or an equal prompt saved.
+    """
+
+    seconds: float = 0.0
+    requests: int = 0
+    passes: int = 0
+    sampled: int = 0
+    read: int = 0
+    remembered: int = 0
+
+
 class Engine(Protocol):
-    """Generates for many conversations at once. Requests are batched across whoever happens to wait."""
+    """Generates for many conversations at once. Requests are batched across whoever happens to wait.
+
+    Attributes:
+        stats: What it has done; a caller may put new ones in their place.
+    """
+
+    stats: Stats
 
     async def generate(
         self,

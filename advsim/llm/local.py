@@ -26,31 +26,13 @@ from transformers import PreTrainedTokenizerBase
 
 from advsim.agents.protocol import Crowd, EngineError
 from advsim.llm.batch import Batch, Row
-from advsim.llm.engine import Completion, Memory
+from advsim.llm.engine import Completion, Memory, Stats
 
 _SETTLE = 12  # rounds of the event loop without a new request before the next token
 _PATIENCE_S = 5.0  # how long a crowd is waited for after its last request
 _POLL_S = 0.002
 _WORTH = 4  # requests join when they are at least one to so many rows that sample already
 _MODELS = 4  # merged models kept at a time
-
-
-@dataclass(slots=True)
-class Stats:
-    """Work since it was put in place.
-
-    Attributes:
-        seconds: Inside the model. requests: How many were served. passes: Forward passes that sampled tokens.
-        sampled: Tokens generated, so `sampled / passes` is the mean size of a batch. read: Prompt tokens computed.
-        remembered: Prompt tokens that a memory or an equal prompt saved.
-    """
-
-    seconds: float = 0.0
-    requests: int = 0
-    passes: int = 0
-    sampled: int = 0
-    read: int = 0
-    remembered: int = 0
 
 
 @dataclass(slots=True)

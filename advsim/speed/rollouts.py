@@ -26,7 +26,7 @@ from advsim.evaluate import spread
 from advsim.llm import backbone as weights
 from advsim.llm.batch import cache_argument
 from advsim.llm.chat import ChatFormat
-from advsim.llm.engine import Completion, Engine, Memory
+from advsim.llm.engine import Completion, Engine, Memory, Stats
 from advsim.llm.local import LocalEngine, merge
 from advsim.llm.policies import ModelAttacker, ModelAttackerSession, ModelExecutor, ModelExecutorSession, Sampling
 from advsim.rollout import MAX_ACTIONS, Episode, episode, run_many
@@ -71,6 +71,7 @@ class PlainEngine:
         self._models, self._tokenizer = models, tokenizer
         self._end = tokenizer.eos_token_id
         self._cache = cache_argument(next(iter(models.values())))
+        self.stats = Stats()
 
     async def generate(
         self,
@@ -86,6 +87,7 @@ class PlainEngine:
         """See `Engine.generate`; always greedy, and log-probabilities are not computed."""
         with torch.inference_mode():
             sampled = self._greedy(self._models[adapter], list(token_ids), max_tokens, {self._end, *stop})
+        self.stats.sampled += len(sampled)
         ended = sampled[-1] in {self._end, *stop}
         text = self._tokenizer.decode(sampled[:-1] if ended else sampled, skip_special_tokens=True)
         return Completion(tuple(sampled), (), text, "stop" if ended else "length")

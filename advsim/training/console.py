@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from advsim.llm.local import Stats
+from advsim.llm.engine import Stats
 from advsim.training.learner import UpdateReport
 from advsim.training.steps import RunFolder
 from advsim.training.team import Team

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from advsim.agents.protocol import Attacker, Crowd, Executor
 from advsim.config import ConfigError, Evaluation, RunConfig
-from advsim.console import progress
+from advsim.console import counting
 from advsim.evaluate import evaluate_under, spread, worlds
+from advsim.ledger import Row
 from advsim.task import Task
 from advsim.training.console import Phase, console
 from advsim.training.rollouts import stamp
@@ -21,11 +24,43 @@ from advsim.training.team import Team
 from benchmark_forms import load
 
 
-async def evaluate_run(run: RunFolder, team: Team) -> None:
-    """Every block of the configuration; one step a checkpoint. What is done is skipped."""
-    for number, block in enumerate(run.config.evaluation, 1):
-        for label in labels(run.config, block.checkpoints, "checkpoint"):
-            await run.step(f"eval.{number:02d}.{block.world}.{label}", _work(run, team, number, block, label))
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A checkpoint under all attackers of a block of the evaluation: one step of the run.
+
+    Attributes:
+        number: The block's, from 1. block: What is asked of it. label: The checkpoint, such as `robust3`.
+    """
+
+    number: int
+    block: Evaluation
+    label: str
+
+    @property
+    def name(self) -> str:
+        """The step's."""
+        return f"eval.{self.number:02d}.{self.block.world}.{self.label}"
+
+
+def missing(run: RunFolder) -> list[Cell]:
+    """Every checkpoint of every block, without those that are done."""
+    blocks = enumerate(run.config.evaluation, 1)
+    cells = [
+        Cell(n, block, label) for n, block in blocks for label in labels(run.config, block.checkpoints, "checkpoint")
+    ]
+    return [cell for cell in cells if not run.done(cell.name)]
+
+
+async def evaluate_run(run: RunFolder, cells: Sequence[Cell], rows_of: Callable[[Cell], Awaitable[list[Row]]]) -> None:
+    """Keeps the rows of each cell as a step of its own."""
+    for cell in cells:
+
+        async def work(folder: Path, cell: Cell = cell) -> None:
+            rows = await rows_of(cell)
+            run.write_rows(cell.name, rows)
+            write_json(folder / "rows.json", len(rows))
+
+        await run.step(cell.name, work)
 
 
 def labels(config: RunConfig, names: tuple[str, ...], what: Literal["checkpoint", "attacker"]) -> list[str]:
@@ -57,43 +92,46 @@ def labels(config: RunConfig, names: tuple[str, ...], what: Literal["checkpoint"
     return found
 
 
-def _work(run: RunFolder, team: Team, number: int, block: Evaluation, label: str):  # type: ignore[no-untyped-def]
-    config = run.config
+async def play(run: RunFolder, team: Team, cell: Cell, show: Callable[[str, int, int, str], None]) -> list[Row]:
+    """A cell's episodes.
 
-    async def work(folder: Path) -> None:
-        tasks = spread(load(block.tasks), block.limit)
-        team.engine.forget()
-        executor = _executor(run, team, label)
-        jobs = config.engine.browser if block.world == "browser" else config.engine.episodes
-        names = labels(config, block.attackers, "attacker")
-        attackers = [_attacker(run, team, name, tasks) for name in names]
-        crowd, what = Crowd(), f"{block.world} {label}"
-        # A page in the browser takes its time: without waiting for all tabs, the clock would decide who is batched.
-        together = team.engine.together(crowd) if block.world == "browser" else nullcontext()
-        async with worlds(block.world, jobs=jobs) as make_world:
-            with Phase(run, team, what) as phase, progress(what) as on_progress, together:
-                # All attackers side by side: few episodes are long, and their last turns would otherwise run alone.
-                rows = await evaluate_under(
-                    attackers,
-                    tasks,
-                    make_world,
-                    executor,
-                    seeds=block.seeds,
-                    max_actions=config.episode.max_actions,
-                    concurrency=jobs,
-                    retries=config.episode.retries,
-                    crowd=crowd,
-                    on_progress=on_progress,
-                )
-                good = {name: sum(row.good is True for row in rows if row.attacker == name) for name in names}
-                phase.say(
-                    good=good, of=len(rows) // max(1, len(names)), errors=sum(row.error is not None for row in rows)
-                )
-        rows = [stamp(row, config, stage="eval", phase="eval", group=f"eval/{number}") for row in rows]
-        run.write_rows(f"eval.{number:02d}.{block.world}.{label}", rows)
-        write_json(folder / "rows.json", len(rows))
+    Args:
+        run: Whose checkpoints they are. team: Who plays.
+        cell: Which.
+        show: Moves a bar; see `console.Bars.show`.
 
-    return work
+    Returns:
+        Their rows; they depend on the run's configuration and checkpoints and on nothing that was played before.
+    """
+    config, block = run.config, cell.block
+    tasks = spread(load(block.tasks), block.limit)
+    team.engine.forget()
+    executor = _executor(run, team, cell.label)
+    jobs = config.engine.browser if block.world == "browser" else config.engine.episodes
+    names = labels(config, block.attackers, "attacker")
+    attackers = [_attacker(run, team, name, tasks) for name in names]
+    crowd = Crowd()
+    # A page in the browser takes its time: without waiting for all tabs, the clock would decide who is batched.
+    together = team.engine.together(crowd) if block.world == "browser" else nullcontext()
+    async with worlds(block.world, jobs=jobs) as make_world:
+        with Phase(run, team, f"{block.world} {cell.label}") as phase, together:
+            # All attackers side by side: few episodes are long, and their last turns would otherwise run alone.
+            rows = await evaluate_under(
+                attackers,
+                tasks,
+                make_world,
+                executor,
+                seeds=block.seeds,
+                max_actions=config.episode.max_actions,
+                concurrency=jobs,
+                retries=config.episode.retries,
+                crowd=crowd,
+                on_progress=counting(cell.name, show, lambda: team.engine.stats.sampled),
+            )
+            good = {name: sum(row.good is True for row in rows if row.attacker == name) for name in names}
+            errors = sum(row.error is not None for row in rows)
+            phase.say(good=good, of=len(rows) // max(1, len(names)), errors=errors)
+    return [stamp(row, config, stage="eval", phase="eval", group=f"eval/{cell.number}") for row in rows]
 
 
 def _executor(run: RunFolder, team: Team, label: str) -> Executor:

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from advsim.agents.protocol import Attacker, Executor
+from advsim.agents.protocol import Attacker
 from advsim.config import RunConfig
 from advsim.console import progress
 from advsim.ledger import Row
-from advsim.llm.policies import ModelExecutorSession, PlannedAttacker, Tokens
+from advsim.llm.policies import ModelExecutor, ModelExecutorSession, PlannedAttacker, Tokens
 from advsim.record import record
 from advsim.rewards import executor as executor_reward
 from advsim.rewards.advantage import difficulty_scale, group_advantages
@@ -62,7 +62,7 @@ def make_world(config: RunConfig, seed: int) -> AsyncWorld:
 
 async def play(
     config: RunConfig,
-    executor: Executor,
+    executor: ModelExecutor,
     inputs: Sequence[Input],
     count: int,
     path: Sequence[str | int],
@@ -101,7 +101,7 @@ async def play(
     jobs = [
         job(item, derive(config.seed, *path, i, item.task.id, k)) for i, item in enumerate(inputs) for k in range(count)
     ]
-    with progress(" ".join(map(str, path))) as on_progress:
+    with progress(" ".join(map(str, path)), lambda: executor.engine.stats.sampled) as on_progress:
         episodes = await run_many(
             jobs, concurrency=config.engine.episodes, retries=config.episode.retries, on_progress=on_progress
         )

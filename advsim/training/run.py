@@ -9,8 +9,9 @@ from pathlib import Path
 
 from advsim.config import ConfigError, RunConfig
 from advsim.llm.backbone import fingerprint
+from advsim.training.apart import players
 from advsim.training.console import console
-from advsim.training.evaluation import evaluate_run, labels, write_report
+from advsim.training.evaluation import evaluate_run, labels, missing, write_report
 from advsim.training.stage1 import stage1 as do_stage1
 from advsim.training.stage2 import stage2 as do_stage2
 from advsim.training.steps import open_run
@@ -20,13 +21,14 @@ from benchmark_forms import SETTINGS, families, load
 PARTS = ("stage1", "stage2", "evaluate", "report")
 
 
-def run(config: RunConfig, out: Path, parts: Sequence[str] = PARTS) -> None:
+def run(config: RunConfig, out: Path, parts: Sequence[str] = PARTS, processes: int = 1) -> None:
     """Does the parts that are asked for; finished steps are skipped.
 
     Args:
         config: The run's configuration.
         out: Its folder.
         parts: Of `PARTS`, in order.
+        processes: How many checkpoints are evaluated at a time; nothing but the time depends on it.
 
     Raises:
         ConfigError: The backbone or a setting cannot be used.
@@ -46,7 +48,9 @@ def run(config: RunConfig, out: Path, parts: Sequence[str] = PARTS) -> None:
             if "stage2" in parts:
                 await do_stage2(folder, team)
             if "evaluate" in parts:
-                await evaluate_run(folder, team)
+                cells = missing(folder)
+                with players(folder, team, cells, processes) as rows_of:
+                    await evaluate_run(folder, cells, rows_of)
 
         asyncio.run(work())
         if "report" in parts:

@@ -182,8 +182,9 @@ def open_run(path: Path, config: RunConfig, weights: str) -> Iterator[RunFolder]
         ) from None
     try:
         _check_manifest(path, config, weights)
-        for stale in (path / "steps").glob(".*.tmp"):
-            shutil.rmtree(stale)
+        for kind in ("steps", "adapters"):
+            for stale in (path / kind).glob(".*.tmp"):
+                shutil.rmtree(stale)
         for step in sorted((path / "steps").glob("[!.]*")):
             _check_step(step)
         yield RunFolder(path, config)
