@@ -23,7 +23,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from advsim.config import Backbone, Lora
 from advsim.llm import backbone as weights
-from advsim.training.learner import _log_probs
+from advsim.training.log_probs import log_probs
 
 TOKENS, VOCABULARY = 4096, 150_000
 _TURN, _SAMPLED = 128, 32  # tokens of a turn, and how many of them are the policy's
@@ -65,12 +65,12 @@ def sequence(vocabulary: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
 def loss(way: Way, model: Any, ids: torch.Tensor, policy: torch.Tensor) -> torch.Tensor:
     """Mean negative log-probability of the policy's tokens."""
     if way == "ours":
-        log_probs = _log_probs(model, ids, torch.ones_like(ids), policy)
+        found = log_probs(model, ids, torch.ones_like(ids), policy)
     else:
         logits = model(input_ids=ids, use_cache=False).logits
         scores = torch.log_softmax(logits[:, :-1].float(), -1).gather(-1, ids[:, 1:, None])[..., 0]
-        log_probs = scores[:, -policy.shape[1] :] * policy
-    return -log_probs.sum() / policy.sum()
+        found = scores[:, -policy.shape[1] :] * policy
+    return -found.sum() / policy.sum()
 
 
 def measure(way: Way, tokens: int = TOKENS, vocabulary: int = VOCABULARY, repeats: int = _REPEATS) -> dict[str, float]:
@@ -109,7 +109,7 @@ def group(
         for name, own in (("one", prompts[::rollouts].repeat_interleave(rollouts, 0)), ("own", prompts)):
             ids = torch.cat([own, completions], 1)
             began = time.process_time()
-            _log_probs(model, ids, torch.ones_like(ids), policy).sum().backward()  # type: ignore[no-untyped-call]
+            log_probs(model, ids, torch.ones_like(ids), policy).sum().backward()  # type: ignore[no-untyped-call]
             seconds[name].append(time.process_time() - began)
     # What libraries take once is in the first round.
     return {"time_ratio": statistics.median(seconds["one"][1:]) / statistics.median(seconds["own"][1:])}
