@@ -134,7 +134,7 @@ class Evaluation:
                     tasks,
                     make_world,
                     executor,
-                    attacker,
+                    [attacker],
                     seeds=self.seeds,
                     max_actions=self.max_actions,
                     concurrency=self.jobs,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from advsim.agents.protocol import Attacker, Crowd, Executor
 from advsim.ledger import Row
@@ -62,18 +62,7 @@ async def evaluate(
     tasks: Sequence[Task],
     make_world: WorldFactory,
     executor: Executor,
-    attacker: Attacker | None = None,
-    **options: Any,
-) -> list[Row]:
-    """`evaluate_under` a single attacker; the same options."""
-    return await evaluate_under([attacker], tasks, make_world, executor, **options)
-
-
-async def evaluate_under(
-    attackers: Sequence[Attacker | None],
-    tasks: Sequence[Task],
-    make_world: WorldFactory,
-    executor: Executor,
+    attackers: Sequence[Attacker | None] = (None,),
     *,
     seeds: Sequence[int] = (0,),
     max_actions: int = MAX_ACTIONS,
@@ -89,10 +78,10 @@ async def evaluate_under(
     same draws on the same task, and comparisons are paired; the row keeps the given one.
 
     Args:
-        attackers: Who attacks; None for nobody.
         tasks: What to run.
         make_world: See `worlds`.
         executor: Who does the tasks.
+        attackers: Who attacks; None for nobody.
         seeds: Rollout seeds.
         max_actions: Most turns an episode.
         concurrency: Most episodes at a time.

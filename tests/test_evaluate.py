@@ -7,7 +7,7 @@ import pytest
 
 from advsim.action import Action
 from advsim.agents.scripted import make
-from advsim.evaluate import evaluate, evaluate_under, spread, worlds
+from advsim.evaluate import evaluate, spread, worlds
 from advsim.form import Control, FormSpec
 from advsim.ledger import Row
 from advsim.page import Page
@@ -79,7 +79,7 @@ class Once:
 def run(executor: Lines, attacker: Once | None = None, **options: object) -> list[Row]:
     async def go() -> list[Row]:
         async with worlds("symbolic") as make_world:
-            return await evaluate([task()], make_world, executor, attacker, **options)  # type: ignore[arg-type]
+            return await evaluate([task()], make_world, executor, [attacker], **options)  # type: ignore[arg-type]
 
     return asyncio.run(go())
 
@@ -157,7 +157,7 @@ def test_attackers_side_by_side_give_what_each_gives_alone() -> None:
 
     async def go() -> list[Row]:
         async with worlds("symbolic") as make_world:
-            return await evaluate_under(attackers, [task("a"), task("b")], make_world, executor, seeds=[0, 1])
+            return await evaluate([task("a"), task("b")], make_world, executor, attackers, seeds=[0, 1])
 
     rows = asyncio.run(go())
     cells = [("a", 0), ("b", 0), ("a", 1), ("b", 1)]

@@ -18,7 +18,7 @@ def measure(executor: str, attacker: str, benchmark: str) -> tuple[Cell, Counter
 
     async def main():
         async with worlds("symbolic") as make_world:
-            return await evaluate(tasks, make_world, played, attacking, seeds=(0, 1))
+            return await evaluate(tasks, make_world, played, [attacking], seeds=(0, 1))
 
     rows = asyncio.run(main())
     return cell(observe(rows)), Counter(row.attack.instruction for row in rows if row.attack is not None)

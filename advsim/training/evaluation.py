@@ -12,7 +12,7 @@ from typing import Literal
 from advsim.agents.protocol import Attacker, Crowd, Executor
 from advsim.config import ConfigError, Evaluation, RunConfig
 from advsim.console import counting
-from advsim.evaluate import evaluate_under, spread, worlds
+from advsim.evaluate import evaluate, spread, worlds
 from advsim.ledger import Row
 from advsim.task import Task
 from advsim.training.console import Phase, console
@@ -116,11 +116,11 @@ async def play(run: RunFolder, team: Team, cell: Cell, show: Callable[[str, int,
     async with worlds(block.world, jobs=jobs) as make_world:
         with Phase(run, team, f"{block.world} {cell.label}") as phase, together:
             # All attackers side by side: few episodes are long, and their last turns would otherwise run alone.
-            rows = await evaluate_under(
-                attackers,
+            rows = await evaluate(
                 tasks,
                 make_world,
                 executor,
+                attackers,
                 seeds=block.seeds,
                 max_actions=config.episode.max_actions,
                 concurrency=jobs,

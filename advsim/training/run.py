@@ -38,7 +38,7 @@ def run(config: RunConfig, out: Path, parts: Sequence[str] = PARTS, processes: i
     if unknown := set(parts) - set(PARTS):
         raise ValueError(f"expected parts of {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
     began = time.perf_counter()
-    _check(config, "evaluate" in parts)
+    check(config, "evaluate" in parts)
     with open_run(out, config, fingerprint(config.backbone)) as folder:
         team = Team(config, folder.scratch)
 
@@ -58,8 +58,9 @@ def run(config: RunConfig, out: Path, parts: Sequence[str] = PARTS, processes: i
         console.print(f"{', '.join(parts)} done in {time.perf_counter() - began:.0f} s: {out}", soft_wrap=True)
 
 
-def _check(config: RunConfig, evaluate: bool) -> None:
+def check(config: RunConfig, evaluate: bool = True) -> None:
     """Finds out now rather than in an hour what a run could not do. Raises ConfigError and TaskFileError."""
+    fingerprint(config.backbone)
     tasks = config.tasks
     if tasks.setting not in SETTINGS:
         raise ConfigError(f"tasks.setting: expected one of {', '.join(SETTINGS)}, got {tasks.setting!r}")

@@ -86,12 +86,14 @@ def study(work: Sequence[tuple[RunConfig, Path]], at_once: int = 1) -> None:
     Raises:
         RunError: One of several processes failed, after the others of its kind have ended. A run in this process
             raises as `training.run.run` does.
+        ConfigError, TaskFileError: A run could not be done; none was begun.
     """
     from advsim.training.console import console
+    from advsim.training.run import check, run
 
+    for config, _ in work:
+        check(config)
     if at_once == 1:
-        from advsim.training.run import run
-
         for number, (config, folder) in enumerate(work, 1):
             console.print(f"run {number} of {len(work)}: {folder}", soft_wrap=True)
             run(config, folder)

@@ -59,7 +59,7 @@ LOST = SILENT.model_copy(update={"html": "<!doctype html><title>L</title><input 
 def play(task: Task, executor: str, attacker: Attacker | None = None) -> Row:
     async def main() -> Row:
         async with BrowserPool(concurrency=1, step_s=60) as pool:
-            rows = await evaluate([task], pool.world, scripted.make(executor), attacker, max_actions=20)
+            rows = await evaluate([task], pool.world, scripted.make(executor), [attacker], max_actions=20)
             return rows[0]
 
     row: Row = run(main())
