@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from advsim import __version__
-from advsim.report import study as figures
 from advsim.report import svg
+from advsim.report.study import METRICS, load
+from advsim.report.summary import COMPARED, summarise
 
 Record = Mapping[str, Any]
 
@@ -42,7 +43,7 @@ def write(folder: Path, docs: Path) -> dict[str, Any]:
         LedgerError: There is no ledger, or one is damaged.
         OSError: A file cannot be written.
     """
-    data = figures.summarise(figures.load(folder))
+    data = summarise(load(folder))
     docs.mkdir(parents=True, exist_ok=True)
     plots = charts(data)
     for name, text in plots.items():
@@ -115,7 +116,7 @@ def _differences(rows: Sequence[Record]) -> str:
                 key = (f"{row['from']} → {row['to']}", row["world"], row["attacker"], row["tasks"])
                 lines.setdefault(key, {})[row["metric"]] = _difference(row)
     heads = ["from → to", "world", "attacker", "tasks", "strict", "correct fields", "attack success"]
-    return _table(heads, [[*key, *(by.get(m, "–") for m in figures.METRICS)] for key, by in lines.items()], 3)
+    return _table(heads, [[*key, *(by.get(m, "–") for m in METRICS)] for key, by in lines.items()], 3)
 
 
 def _difference(row: Record) -> str:
@@ -266,7 +267,7 @@ def charts(data: Record) -> dict[str, str]:
         means = {(row["executor"], row["attacker"]): row["mean"] for row in reversed(rows) if row["metric"] == metric}
         lines = [
             svg.Line(f"{title.lower()}, {attacker}", tuple((name, means.get((name, attacker))) for name in order))
-            for attacker in figures.COMPARED
+            for attacker in COMPARED
             if any(means.get((name, attacker)) is not None for name in order)
         ]
         if lines:

@@ -2,7 +2,7 @@
 
 Each training seed is a run of its own (`training.run`) in `seed<N>/` of the study's folder, an ablation's in
 `ablate/<switch>/seed<N>/`: done again with the same folder, finished steps are skipped, so a study goes on where it
-stopped and grows by asking for more seeds or switches. The numbers are `report.study`'s, from the ledgers.
+stopped and grows by asking for more seeds or switches. The numbers are `report.summary`'s, from the ledgers.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from advsim.cli import main
 from advsim.ledger import Ledger, LedgerError, Row
 from advsim.report import results
 from advsim.report.stats import Counts, paired_difference, seed_mean, seed_values
-from advsim.report.study import load, summarise
+from advsim.report.study import load
+from advsim.report.summary import summarise
 from advsim.task import Attack, Verdict
 
 AIMED = Attack("z", "z", 1, "click(1)", "forbidden")
