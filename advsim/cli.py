@@ -201,14 +201,20 @@ def ablate(
 def results(
     study: Annotated[Path, typer.Argument(help="A study's folder, as `advsim study` and `ablate` leave it.")],
     docs: Docs = Path("docs"),
+    abridged: Annotated[
+        Path | None,
+        typer.Option(help="Also put the ledgers here, abridged to what results need: small enough to be published."),
+    ] = None,
 ) -> None:
     """Write RESULTS.md, results.json and the plots of a study again, from its ledgers alone.
 
-    Example: `advsim results runs/tiny-study --docs docs`
+    A folder of abridged ledgers is read like the study that it was made from, and gives the same files.
+
+    Example: `advsim results runs/tiny-study --docs docs --abridged docs/ledgers`
     """
     from advsim.commands import make_results
 
-    make_results(study, docs)
+    make_results(study, docs, abridged)
 
 
 @app.command()

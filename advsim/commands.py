@@ -250,13 +250,19 @@ def make_report(run: Path, *, markdown: bool = False) -> None:
 
 
 def train(config: Path, out: Path | None, parts: tuple[str, ...], processes: int = 1) -> None:
-    """`advsim run`, `stage1`, `stage2`. Raises ConfigError before anything starts."""
+    """`advsim run`, `stage1`, `stage2`; a run that ends shows its table. Raises ConfigError before anything starts."""
     from advsim.config import load
 
     loaded = load(config)
     from advsim.training.run import run
 
-    run(loaded, out if out is not None else Path("runs") / loaded.name, parts, processes)
+    folder = out if out is not None else Path("runs") / loaded.name
+    run(loaded, folder, parts, processes)
+    if "report" in parts:
+        from advsim.ledger import Ledger
+        from advsim.report import tables
+
+        show_cells(tables.evaluation(tables.load(Ledger(folder / "ledger"))))
 
 
 def run_study(
@@ -292,14 +298,17 @@ def run_study(
     make_results(folder, docs)
 
 
-def make_results(folder: Path, docs: Path) -> None:
-    """`advsim results`. Raises UsageError when the folder holds no study."""
+def make_results(folder: Path, docs: Path, abridged: Path | None = None) -> None:
+    """`advsim results`. Raises UsageError when the folder holds no study, or one to write to cannot be used."""
     from advsim.report import results
+    from advsim.report.study import ledgers
 
-    if not any(folder.glob("seed*/ledger/rollouts")):
+    if not ledgers(folder):
         raise UsageError(f"{folder}: holds no study (expected {folder / 'seed0' / 'ledger'}, as `advsim study` leaves)")
-    _check_folder(docs)
-    data = results.write(folder, docs)
+    for target in (docs, abridged):
+        if target is not None:
+            _check_folder(target)
+    data = results.write(folder, docs, abridged)
     print(f"{len(data['rows'])} rows, {len(data['differences'])} differences: {docs / 'RESULTS.md'}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from advsim import __version__
 from advsim.report import svg
-from advsim.report.study import METRICS, load
+from advsim.report.study import METRICS, abridge, load
 from advsim.report.summary import COMPARED, summarise
 
 Record = Mapping[str, Any]
@@ -29,12 +29,13 @@ _PAIRED = (
 )
 
 
-def write(folder: Path, docs: Path) -> dict[str, Any]:
+def write(folder: Path, docs: Path, abridged: Path | None = None) -> dict[str, Any]:
     """Writes a study's results.
 
     Args:
         folder: The study's folder (`report.study` says what it holds).
         docs: Where `RESULTS.md`, `results.json` and `results-*.svg` go; made if it is not there.
+        abridged: Where the study's ledgers go too, abridged; None for nowhere.
 
     Returns:
         What `results.json` holds.
@@ -43,8 +44,11 @@ def write(folder: Path, docs: Path) -> dict[str, Any]:
         LedgerError: There is no ledger, or one is damaged.
         OSError: A file cannot be written.
     """
-    data = summarise(load(folder))
+    study = load(folder)
+    data = summarise(study)
     docs.mkdir(parents=True, exist_ok=True)
+    if abridged is not None:
+        abridge(study, abridged)
     plots = charts(data)
     for name, text in plots.items():
         _put(docs / name, text + "\n")

@@ -1,28 +1,28 @@
 """A study's rollouts: several training seeds of one configuration, and of its ablations, as arrays of counts.
 
 A study's folder holds `seed<N>/ledger` for each training seed of the full method, and
-`ablate/<switch>/seed<N>/ledger` for those of each ablation.
+`ablate/<switch>/seed<N>/ledger` for those of each ablation. Any of these may be `seed<N>.parquet` instead: the same
+ledger, abridged (`report.abridged`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from advsim.ledger import Ledger, LedgerError
-from advsim.report import tables
+from advsim.report import abridged, tables
 from advsim.report.stats import Counts, Floats
 from advsim.report.tables import Rollout
 
 METRICS = ("strict", "correct_fields", "attack_success")
 ABLATED = "ablate"
 _SEED = re.compile(r"seed\d+")
-_FACTS = ["run", "config_hash", "train_seed", "seed", "phase", "world", "world_version", "verdicts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,28 @@ class Runs:
 
     Attributes:
         rollouts: Of all of them, in the order of their ledgers. digests: Each ledger's, by training seed.
-        facts: Where they come from, as a report's first lines say it.
     """
 
     rollouts: list[Rollout]
     digests: dict[int, str]
-    facts: dict[str, str]
 
     @property
     def seeds(self) -> tuple[int, ...]:
         """The training seeds, sorted."""
         return tuple(sorted(self.digests))
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Where the numbers come from, read off the rows, as a report's first lines say it."""
+        evaluated = [r for r in self.rollouts if r.phase == "eval"]
+        return {
+            "run": _listed(r.run for r in self.rollouts),
+            "configurations": _listed(sorted({r.config_hash[:12] for r in self.rollouts})),
+            "training seeds": _listed(map(str, self.seeds)),
+            "rollout seeds": _listed(map(str, sorted({r.seed for r in evaluated}))),
+            "worlds": _listed(f"{r.world} {r.world_version}" for r in evaluated),
+            "verifiers": _listed(name for r in evaluated for name in r.verifiers),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,43 +130,45 @@ def load(folder: Path) -> Study:
     return Study(full, {name: runs for name, runs in found.items() if runs is not None})
 
 
+def ledgers(folder: Path) -> list[Path]:
+    """The full method's ledgers in a study's folder, abridged ones too, in the order of the training seeds."""
+    found = []
+    for path in sorted(folder.glob("seed*"), key=lambda path: parted(path.stem)):
+        if _SEED.fullmatch(path.name.removesuffix(".parquet")):
+            place = path if path.suffix else path / "ledger"
+            if path.suffix or any((place / "rollouts").glob("*.parquet")):  # a run that has only begun has no part yet
+                found.append(place)
+    return found
+
+
 def _runs(folder: Path) -> Runs | None:
-    # A run that has only begun has no part yet.
-    ledgers = [
-        Ledger(path / "ledger")
-        for path in sorted(folder.glob("seed*"), key=lambda path: parted(path.name))
-        if _SEED.fullmatch(path.name) and any((path / "ledger" / "rollouts").glob("*.parquet"))
-    ]
     rollouts: list[Rollout] = []
-    records: list[dict[str, Any]] = []
     digests: dict[int, str] = {}
-    for ledger in ledgers:
-        own = tables.load(ledger)
+    for path in ledgers(folder):
+        if path.suffix:
+            own, digest = abridged.read(path)
+        else:
+            own, digest = tables.load(Ledger(path)), Ledger(path).digest()
         seeds = {r.train_seed for r in own}
         if len(seeds) != 1 or seeds & set(digests):
-            raise LedgerError(
-                f"{ledger.path}: expected one training seed that no other run here has, got {sorted(seeds)}"
-            )
-        digests[seeds.pop()] = ledger.digest()
+            raise LedgerError(f"{path}: expected one training seed that no other run here has, got {sorted(seeds)}")
+        digests[seeds.pop()] = digest
         rollouts += own
-        records += ledger.table(_FACTS).to_pylist()
-    return Runs(rollouts, digests, _facts(records)) if ledgers else None
+    return Runs(rollouts, digests) if digests else None
 
 
-def _facts(records: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """What the numbers come from, read off the rows."""
-    evaluated = [record for record in records if record["phase"] == "eval"]
-    return {
-        "run": _listed(record["run"] for record in records),
-        "configurations": _listed(sorted({record["config_hash"][:12] for record in records})),
-        "training seeds": _listed(map(str, sorted({record["train_seed"] for record in records}))),
-        "rollout seeds": _listed(map(str, sorted({record["seed"] for record in evaluated}))),
-        "worlds": _listed(f"{record['world']} {record['world_version']}" for record in evaluated),
-        "verifiers": _listed(f"{v['verifier']} {v['version']}" for record in evaluated for v in record["verdicts"]),
-    }
+def abridge(study: Study, folder: Path) -> list[Path]:
+    """Writes each run's ledger, abridged, where `load` finds it: a file a training seed. Raises OSError."""
+    files = []
+    for place, runs in [(folder, study.full), *((folder / ABLATED / name, r) for name, r in study.ablations.items())]:
+        for seed, digest in runs.digests.items():
+            file = place / f"seed{seed}.parquet"
+            abridged.write(file, [r for r in runs.rollouts if r.train_seed == seed], digest)
+            files.append(file)
+    return files
 
 
-def _listed(values: Any) -> str:
+def _listed(values: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(values))
 
 

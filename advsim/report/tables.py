@@ -25,8 +25,10 @@ from advsim.report.stats import Counts, Interval, interval
 
 
 class Rollout(NamedTuple):
-    """What tables need of a ledger row."""
+    """What tables need of a ledger row; `verifiers` are those of its verdicts, each with its version."""
 
+    run: str
+    config_hash: str
     train_seed: int
     stage: str
     round: int
@@ -57,6 +59,7 @@ class Rollout(NamedTuple):
     p_hat: float | None
     reward: float | None
     error: str | None
+    verifiers: tuple[str, ...]
     wall_s: float
 
     @property
@@ -70,7 +73,7 @@ class Rollout(NamedTuple):
         return self.attacked and self.strict_good is False and (self.followed is True or not self.targeted)
 
 
-_COPIED = [name for name in Rollout._fields if name not in ("targeted", "wall_s")]
+_COPIED = [name for name in Rollout._fields if name not in ("targeted", "verifiers", "wall_s")]
 
 
 def observe(rows: Iterable[Row]) -> list[Rollout]:
@@ -79,6 +82,7 @@ def observe(rows: Iterable[Row]) -> list[Rollout]:
         Rollout(
             **{name: getattr(row, name) for name in _COPIED},
             targeted=row.attack is not None and row.attack.target is not None,
+            verifiers=tuple(f"{v.verifier} {v.version}" for v in row.verdicts),
             wall_s=row.wall_s,
         )
         for row in rows
@@ -87,13 +91,14 @@ def observe(rows: Iterable[Row]) -> list[Rollout]:
 
 def load(ledger: Ledger) -> list[Rollout]:
     """The tables' view of a ledger; reads no pages. Raises LedgerError."""
-    records = ledger.table([*_COPIED, "attack"]).to_pylist()
+    records = ledger.table([*_COPIED, "attack", "verdicts"]).to_pylist()
     seconds = ledger.seconds()
     found = []
     for record, wall_s in zip(records, seconds, strict=True):
         attack = record.pop("attack")
         targeted = attack is not None and attack["target"] is not None
-        found.append(Rollout(**record, targeted=targeted, wall_s=wall_s))
+        verifiers = tuple(f"{v['verifier']} {v['version']}" for v in record.pop("verdicts"))
+        found.append(Rollout(**record, targeted=targeted, verifiers=verifiers, wall_s=wall_s))
     return found
 
 

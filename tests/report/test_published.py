@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from advsim.report.results import write
+
 ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(r"\| (symbolic|browser) \| (\w+)[^|]* \| ([\d.]+) \| ([\d.]+) \| ([^|]+) \|")
 
@@ -45,3 +47,10 @@ def test_the_readme_says_how_many_episodes_and_errors_there_were() -> None:
     assert "no errors" in section
     single = {r["n"] for r in rows if r["attacker"] in ("none", "template")}
     assert {f"{n:,} episodes" in section for n in single} == {True}
+
+
+def test_the_published_results_are_those_of_the_published_ledgers(tmp_path: Path) -> None:
+    write(ROOT / "docs" / "ledgers", tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} >= {"RESULTS.md", "results.json"}
+    for file in tmp_path.iterdir():
+        assert file.read_text() == (ROOT / "docs" / file.name).read_text()

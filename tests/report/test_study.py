@@ -252,6 +252,43 @@ def test_results_are_written_from_ledgers_alone_and_again_alike(folder: Path, tm
         assert f"]({name})" in text
 
 
+def test_abridged_ledgers_give_the_same_results(folder: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    assert main(["results", str(folder), "--docs", str(tmp_path / "a"), "--abridged", str(small)]) == 0
+    files = {str(f.relative_to(small)) for f in small.rglob("*") if f.is_file()}
+    assert files == {f"{place}seed{n}.parquet" for place in ("", "ablate/no-kl/") for n in (0, 1)}
+    assert main(["results", str(small), "--docs", str(tmp_path / "b"), "--abridged", str(tmp_path / "again")]) == 0
+    written = sorted(f.name for f in (tmp_path / "a").iterdir())
+    assert written == sorted(f.name for f in (tmp_path / "b").iterdir())
+    for name in written:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    for name in files:
+        assert (small / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    # A study may hold both kinds, and counts a training seed once.
+    (small / "seed1.parquet").unlink()
+    Ledger(small / "seed1" / "ledger").write(SEEDS[1], "eval")
+    assert load(small).full.rollouts == [*load(folder).full.rollouts]
+    Ledger(small / "seed2" / "ledger").write(SEEDS[0], "eval")
+    with pytest.raises(LedgerError, match="one training seed that no other run here has"):
+        load(small)
+
+
+def test_a_damaged_abridged_ledger_is_one_line(folder: Path, tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    small = tmp_path / "small"
+    results.write(folder, tmp_path / "docs", small)
+    file = small / "seed0.parquet"
+    for content, said in ((file.read_bytes()[:-20], "cannot be read"), (b"", "cannot be read")):
+        file.write_bytes(content)
+        assert main(["results", str(small), "--docs", str(tmp_path / "docs")]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert str(file) in line
+        assert said in line
+    part = next((folder / "seed0" / "ledger" / "rollouts").glob("*.parquet"))
+    file.write_bytes(part.read_bytes())
+    assert main(["results", str(small), "--docs", str(tmp_path / "docs")]) == 1
+    assert "expected an abridged ledger of version 1" in capsys.readouterr().err
+
+
 def test_the_curriculums_course_is_told_beside_that_with_uniform_rewards(tmp_path: Path) -> None:
     def proposed(number: int, *rates: float) -> list[Row]:
         row = episode(0, "curriculum", "a", True, stage="stage1", round=number, phase="propose", reward=0.5)

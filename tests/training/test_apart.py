@@ -69,6 +69,8 @@ def test_a_killed_parent_leaves_nobody_and_the_resumed_run_is_bit_for_bit_as_in_
         process.stderr.read()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    table = [line.split()[:3] for line in done.stdout.splitlines() if " base " in f" {line}"]
+    assert table == [["base", "symbolic", "none"], ["base", "symbolic", "template"], ["base", "browser", "template"]]
     assert Ledger(out / "ledger").digest() == Ledger(alone / "ledger").digest()
     assert parts(out) == parts(alone)
     assert not list(out.rglob("*.tmp"))
