@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from advsim.report.tables import Cell
-    from advsim.rollout import Episode
+    from advsim.rollout import Finished
 
 
 class UsageError(Exception):
@@ -86,7 +86,7 @@ def _bars() -> Progress:
 
 def counting(
     title: str, show: Callable[[str, int, int, str], None], sampled: Callable[[], int] | None = None
-) -> Callable[[int, int, Episode], None]:
+) -> Callable[[int, int, Finished], None]:
     """The callback for `rollout.run_many` that moves a bar.
 
     Args:
@@ -96,9 +96,9 @@ def counting(
     """
     began, before, failed = time.perf_counter(), sampled() if sampled is not None else 0, 0
 
-    def update(done: int, total: int, episode: Episode) -> None:
+    def update(done: int, total: int, finished: Finished) -> None:
         nonlocal failed
-        failed += episode.trajectory.error is not None
+        failed += finished.error is not None
         notes = [f"{failed} errors"] if failed else []
         if sampled is not None:
             notes.insert(0, f"{(sampled() - before) / (time.perf_counter() - began):,.0f} tokens/s")
@@ -108,7 +108,7 @@ def counting(
 
 
 @contextmanager
-def progress(title: str, sampled: Callable[[], int] | None = None) -> Iterator[Callable[[int, int, Episode], None]]:
+def progress(title: str, sampled: Callable[[], int] | None = None) -> Iterator[Callable[[int, int, Finished], None]]:
     """A bar of its own for episodes; yields the callback for `rollout.run_many`. `sampled` is as in `counting`."""
     with Bars() as bars:
         yield counting(title, bars.show, sampled)

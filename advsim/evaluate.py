@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from advsim.agents.protocol import Attacker, Crowd, Executor
 from advsim.ledger import Row
 from advsim.record import record
-from advsim.rollout import MAX_ACTIONS, Episode, episode, run_many
+from advsim.rollout import MAX_ACTIONS, episode, run_many
 from advsim.seeds import derive
 from advsim.task import Task
 from advsim.world.base import AsyncWorld, as_async
@@ -70,7 +70,7 @@ async def evaluate(
     retries: int = 2,
     deadline_s: float | None = None,
     crowd: Crowd | None = None,
-    on_progress: Callable[[int, int, Episode], None] | None = None,
+    on_progress: Callable[[int, int, Row], None] | None = None,
 ) -> list[Row]:
     """Run every task once a seed under each attacker, all of it side by side.
 
@@ -93,8 +93,8 @@ async def evaluate(
         One row an episode, by attacker, by seed and then by task.
     """
 
-    def job(attacker: Attacker | None, task: Task, seed: int) -> Callable[[], Awaitable[Episode]]:
-        async def run() -> Episode:
+    def job(attacker: Attacker | None, task: Task, seed: int) -> Callable[[], Awaitable[Row]]:
+        async def run() -> Row:
             world = make_world()
             try:
                 own = derive(seed, "evaluate", task.id)
@@ -102,16 +102,15 @@ async def evaluate(
                     task, world, executor, attacker, seed=own, max_actions=max_actions, deadline_s=deadline_s
                 )
                 done.seed = seed
-                return done
+                # The row alone is kept: an episode holds its sessions, and they what the engine remembers for them.
+                return record(done, executor, attacker)
             finally:
                 await world.close()
 
         return run
 
-    plan = [(attacker, task, seed) for attacker in attackers for seed in seeds for task in tasks]
-    jobs = [job(*item) for item in plan]
-    episodes = await run_many(jobs, concurrency=concurrency, retries=retries, crowd=crowd, on_progress=on_progress)
-    return [record(done, executor, attacker) for done, (attacker, _, _) in zip(episodes, plan, strict=True)]
+    jobs = [job(attacker, task, seed) for attacker in attackers for seed in seeds for task in tasks]
+    return await run_many(jobs, concurrency=concurrency, retries=retries, crowd=crowd, on_progress=on_progress)
 
 
 def spread(tasks: Sequence[Task], limit: int) -> list[Task]:

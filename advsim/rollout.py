@@ -12,6 +12,7 @@ import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 from advsim.action import Action, ActionError, parse
 from advsim.agents.protocol import Attacker, AttackerSession, Crowd, EngineError, Executor, ExecutorSession
@@ -25,6 +26,7 @@ __all__ = [
     "INFRASTRUCTURE_ERRORS",
     "MAX_ACTIONS",
     "Episode",
+    "Finished",
     "episode",
     "first_wrong_step",
     "followed_target",
@@ -65,6 +67,22 @@ class Episode:
     states: list[AsyncWorld] = field(default_factory=list)
     wall_s: float = 0.0
     max_actions: int | None = None
+
+    @property
+    def error(self) -> str | None:
+        """What went wrong with the infrastructure, if anything did."""
+        return self.trajectory.error
+
+
+class Finished(Protocol):
+    """What a job of `run_many` gives: an episode, or what was made of one, such as its ledger row."""
+
+    @property
+    def error(self) -> str | None:
+        """What went wrong with the infrastructure, if anything did."""
+
+
+Result = TypeVar("Result", bound=Finished)
 
 
 async def episode(
@@ -177,13 +195,13 @@ async def fork_under_attack(
 
 
 async def run_many(
-    jobs: Sequence[Callable[[], Awaitable[Episode]]],
+    jobs: Sequence[Callable[[], Awaitable[Result]]],
     *,
     concurrency: int = 64,
     retries: int = 2,
     crowd: Crowd | None = None,
-    on_progress: Callable[[int, int, Episode], None] | None = None,
-) -> list[Episode]:
+    on_progress: Callable[[int, int, Result], None] | None = None,
+) -> list[Result]:
     """Run jobs concurrently; results in the order of the jobs, whatever finishes first.
 
     Args:
@@ -193,17 +211,17 @@ async def run_many(
             an error.
         crowd: Kept up to date meanwhile.
         on_progress: Called after each finished episode with how many are done, how many there are, and
-            the episode.
+            what its job gave.
 
     Returns:
-        One episode a job.
+        What the jobs gave, one each.
 
     Raises:
         Exception: What a job raised (a defect, a task that does not fit the world); the others are cancelled.
     """
     if concurrency < 1 or retries < 0:
         raise ValueError(f"expected concurrency >= 1 and retries >= 0, got {concurrency} and {retries}")
-    results: list[Episode | None] = [None] * len(jobs)
+    results: list[Result | None] = [None] * len(jobs)
     waiting = iter(range(len(jobs)))
     done = 0
 
@@ -214,7 +232,7 @@ async def run_many(
         for index in waiting:  # shared by the workers: each takes the next job
             result = await jobs[index]()
             for _ in range(retries):
-                if result.trajectory.error is None:
+                if result.error is None:
                     break
                 result = await jobs[index]()
             results[index] = result

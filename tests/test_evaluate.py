@@ -1,6 +1,8 @@
 """Evaluation and its rows, on one hand-made form in the symbolic world."""
 
 import asyncio
+import gc
+import weakref
 from dataclasses import dataclass, field
 
 import pytest
@@ -164,6 +166,31 @@ def test_attackers_side_by_side_give_what_each_gives_alone() -> None:
     expected = [(name, *cell) for name in ("none", "once", "twice") for cell in cells]
     assert [(row.attacker, row.task_id, row.seed) for row in rows] == expected
     assert [row.followed for row in rows] == [None] * 4 + [True] * 8
+
+
+def test_a_finished_episode_leaves_nothing_in_memory_but_its_row() -> None:
+    begun: list[weakref.ref[LinesSession]] = []
+
+    class Watched(Lines):
+        def begin(self, task: Task, seed: int) -> "LinesSession":
+            session = super().begin(task, seed)
+            begun.append(weakref.ref(session))
+            return session
+
+    alive = []
+
+    def count(done: int, total: int, row: Row) -> None:
+        gc.collect()
+        alive.append(sum(session() is not None for session in begun))
+
+    async def go() -> list[Row]:
+        async with worlds("symbolic") as make_world:
+            return await evaluate(
+                [task()], make_world, Watched(*RIGHT), seeds=range(8), concurrency=2, on_progress=count
+            )
+
+    assert len(asyncio.run(go())) == len(begun) == 8
+    assert max(alive) <= 2, "the sessions of at most the two episodes under way are needed"
 
 
 @dataclass
