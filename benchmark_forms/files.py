@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -31,6 +32,12 @@ class TaskFileError(ValueError):
 def shipped_path(name: str) -> Path:
     """Where a shipped benchmark lies. Raises KeyError."""
     return Path(str(files("benchmark_forms") / "data" / SHIPPED[name]))
+
+
+@cache
+def shipped() -> tuple[Task, ...]:
+    """The tasks of all shipped benchmarks: what no training task may be. Raises TaskFileError if one is damaged."""
+    return tuple(task for name in SHIPPED if shipped_path(name).exists() for task in load(name))
 
 
 def load(source: str | os.PathLike[str]) -> list[Task]:

@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 
 from advsim.task import Task
-from benchmark_forms.files import SHIPPED, load, shipped_path
+from benchmark_forms.files import shipped
 from benchmark_forms.registry import families as all_families
 from benchmark_forms.registry import generate
 from benchmark_forms.setting import BENCH_SETTINGS, setting
@@ -17,7 +17,7 @@ from benchmark_forms.setting import BENCH_SETTINGS, setting
 @cache
 def benchmark_hashes() -> frozenset[str]:
     """Content hashes of all tasks of the shipped benchmarks. Raises TaskFileError if one is damaged."""
-    return frozenset(t.content_hash for name in SHIPPED if shipped_path(name).exists() for t in load(name))
+    return frozenset(t.content_hash for t in shipped())
 
 
 def stream(

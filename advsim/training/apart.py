@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
 import queue
@@ -133,6 +134,7 @@ def _begin(path: Path, config: RunConfig, told: Queue[Told]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     console.file = _Lines(told)
     _player = _Player(RunFolder(path, config), Team(config), told)
+    gc.freeze()  # as in `run`: what stays is not walked through again and again
 
 
 def _end_with_parent() -> None:

@@ -11,7 +11,7 @@ from advsim.agents.curriculum import problem_hash
 from advsim.task import Task
 from advsim.training.imitation.drills import drill_task, wide_task
 from advsim.training.imitation.small import micro_task
-from benchmark_forms.files import SHIPPED, load, shipped_path
+from benchmark_forms.files import shipped
 from benchmark_forms.registry import families, generate
 
 HELD_OUT = ("room_booking", "venue_choice")
@@ -21,7 +21,7 @@ HELD_OUT = ("room_booking", "venue_choice")
 @cache
 def benchmark_problems() -> frozenset[str]:
     """Hashes (`problem_hash`) of the frozen benchmarks' tasks. Raises TaskFileError if one is damaged."""
-    return frozenset(problem_hash(t) for name in SHIPPED if shipped_path(name).exists() for t in load(name))
+    return frozenset(problem_hash(t) for t in shipped())
 
 
 @dataclass(frozen=True, slots=True)
